@@ -36,9 +36,10 @@ func main() {
 type flags struct {
 	data, pki, node   string
 	address, services string
-	podAddress        string
+	podAddress, pods  string
 	kubeconfig, group string
 	manifests         string
+	volumes           string
 }
 
 func newCommand() *cobra.Command {
@@ -48,20 +49,25 @@ func newCommand() *cobra.Command {
 		Short:         "Serves the Kubernetes API for one node",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
 		RunE: func(command *cobra.Command, more []string) error {
 			return run(command.Context(), f, more)
 		},
 	}
+	everywhere := command.PersistentFlags()
+	everywhere.StringVar(&f.data, "data-dir", "/var/lib/swiftlet/api", "directory of the store")
+	everywhere.StringVar(&f.pki, "pki-dir", "/var/lib/swiftlet/pki", "directory of certificates and keys, named as by kubeadm; what is missing is created, the CA too")
 	set := command.Flags()
-	set.StringVar(&f.data, "data-dir", "/var/lib/swiftlet/api", "directory of the store")
-	set.StringVar(&f.pki, "pki-dir", "/var/lib/swiftlet/pki", "directory of certificates and keys, named as by kubeadm; what is missing is created, the CA too")
 	set.StringVar(&f.node, "node-name", "", "name of the node")
 	set.StringVar(&f.address, "address", "127.0.0.1:6443", "loopback address and port to listen on")
 	set.StringVar(&f.podAddress, "pod-address", "", "address of the pods' bridge to listen on too, with the same port; it need not exist yet")
 	set.StringVar(&f.services, "service-cidr", "10.89.0.0/16", "CIDR of cluster IPs")
+	set.StringVar(&f.pods, "pod-cidr", "", "CIDR of the addresses of the node's pods, to which Services are led with nftables; without it nothing leads to Services")
 	set.StringVar(&f.kubeconfig, "kubeconfig", "/var/lib/swiftlet/admin.kubeconfig", "file to write the administrator's kubeconfig to")
 	set.StringVar(&f.group, "kubeconfig-group", "", "group whose members may read the kubeconfig; without it only its owner may")
+	set.StringVar(&f.volumes, "volumes-dir", "/var/lib/swiftlet/volumes", "directory of the volumes of the StorageClass local-path")
 	set.StringVar(&f.manifests, "manifests", "", "directory of files whose objects are applied; problems with them are written to standard output, one JSON object a line with all of them")
+	command.AddCommand(newBackupCommand(&f), newRestoreCommand(&f))
 	return command
 }
 
@@ -81,7 +87,7 @@ func (f flags) addresses() ([]netip.AddrPort, error) {
 	return []netip.AddrPort{first, netip.AddrPortFrom(bridge, first.Port())}, nil
 }
 
-// credentials creates the certificates, and kubeconfigs for the administrator and the kubelet.
+// credentials creates the certificates, and kubeconfigs for the administrator, the kubelet and DNS.
 func (f flags) credentials(listen []netip.AddrPort, services netip.Prefix) error {
 	if f.node == "" {
 		return errors.New("set --node-name")
@@ -97,6 +103,9 @@ func (f flags) credentials(listen []netip.AddrPort, services netip.Prefix) error
 	if err := pki.WriteKubeconfig(filepath.Join(f.pki, "kubelet.kubeconfig"), server, f.pki, "kubelet", ""); err != nil {
 		return err
 	}
+	if err := pki.WriteKubeconfig(filepath.Join(f.pki, "dns.kubeconfig"), server, f.pki, "dns", ""); err != nil {
+		return err
+	}
 	return pki.WriteKubeconfig(f.kubeconfig, server, f.pki, "admin", f.group)
 }
 
@@ -110,6 +119,12 @@ func run(ctx context.Context, f flags, more []string) (err error) {
 	if err != nil {
 		return fmt.Errorf("read --service-cidr: %w", err)
 	}
+	var pods netip.Prefix
+	if f.pods != "" {
+		if pods, err = netip.ParsePrefix(f.pods); err != nil {
+			return fmt.Errorf("read --pod-cidr: %w", err)
+		}
+	}
 	if err := f.credentials(addresses, services); err != nil {
 		return err
 	}
@@ -121,9 +136,15 @@ func run(ctx context.Context, f flags, more []string) (err error) {
 	running, ctx := errgroup.WithContext(ctx)
 	running.Go(func() error { return store.Wait(ctx) })
 	running.Go(func() error {
+		if err := store.ServeSnapshots(ctx, f.data); err != nil { // on a file system without sockets
+			fmt.Fprintln(os.Stderr, "swiftlet-apiserver: no backups while it runs:", err)
+		}
+		return nil
+	})
+	running.Go(func() error {
 		return server.Run(ctx, server.Config{
 			Addresses: addresses, NodeName: f.node, PKI: f.pki, Services: services.Masked(), Flags: more,
-			Manifests: f.manifests, Report: report,
+			Pods: pods.Masked(), Volumes: f.volumes, Manifests: f.manifests, Report: report,
 		}, store)
 	})
 	return running.Wait()

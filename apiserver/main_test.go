@@ -63,7 +63,7 @@ func (i *instance) launch() {
 		i.t.Fatal(err)
 	}
 	i.process = exec.Command(os.Args[0], "--data-dir="+filepath.Join(i.dir, "data"), "--pki-dir="+filepath.Join(i.dir, "pki"),
-		"--kubeconfig="+i.kubeconfig, "--node-name="+nodeName, "--address="+i.address)
+		"--volumes-dir="+filepath.Join(i.dir, "volumes"), "--kubeconfig="+i.kubeconfig, "--node-name="+nodeName, "--address="+i.address)
 	i.process.Args = append(i.process.Args, i.flags...)
 	i.process.Env = append(os.Environ(), "SWIFTLET_APISERVER=1")
 	i.process.Stdout, i.process.Stderr = i.log, i.log

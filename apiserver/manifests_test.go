@@ -45,6 +45,7 @@ func TestManifests(t *testing.T) {
 	const shelves = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: shelves.example.com}\nspec:\n  group: example.com\n  names: {kind: Shelf, plural: shelves}\n  scope: Namespaced\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
 	write("a.yaml", settings("shop", "red")+"---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
 	i.launch()
+	i.must("kubectl create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: lone}}'", "")
 	for _, step := range []struct {
 		name    string
 		do      func()

@@ -146,11 +146,11 @@ spec:
 func TestOtherWorkloads(t *testing.T) {
 	i := start(t)
 	runWorkloads(t, i, []workloadRow{
-		{name: "apply", line: "until_ kubectl get serviceaccount default; kubectl create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: lone}}'; kubectl create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: stale}}'; kubectl apply -f -", stdin: otherWorkloads, want: "(.* created\n){4}"},
+		{name: "apply", line: "until_ kubectl get serviceaccount default; kubectl create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: stale}}'; kubectl apply -f -", stdin: registeredNode + "---" + otherWorkloads, want: "(.* created\n){5}"},
 		{name: "stateful_set_starts_one_after_the_other", line: "until_ kubectl get pod db-0; ready app=db; until_ kubectl get pod db-1; ready app=db; kubectl rollout status statefulset/db --timeout=20s; kubectl get pvc -o name", want: "(?s)roll.*complete.*data-db-0.*data-db-1"},
-		{name: "stateful_set_keeps_names", line: "kubectl delete pod db-0 && until_ kubectl get pod db-0 && kubectl get pod db-0 -o jsonpath={.spec.nodeName}", want: "lone$"},
+		{name: "stateful_set_keeps_names", line: "kubectl delete pod db-0 && until_ equal 'kubectl get pod db-0 -o jsonpath={.spec.nodeName}' lone", want: "deleted"},
 		{name: "stateful_set_scales_down_from_the_last", line: "ready app=db; kubectl scale statefulset/db --replicas=1 && until_ equal 'pods app=db' 1 && kubectl get pods -l app=db -o name", want: "pod/db-0\n$"},
-		{name: "daemon_set_has_a_pod_here_alone", line: "until_ equal 'pods app=agent' 2; kubectl get pods -l app=agent -o jsonpath='{range .items[*]}<{.spec.nodeName}>{end}'", want: "^(<lone><>|<><lone>)$"},
+		{name: "daemon_set_has_a_pod_here_alone", line: "until_ equal 'pods app=agent' 2; until_ equal 'kubectl get pods -l app=agent --field-selector spec.nodeName=lone -o name | wc -l' 1; kubectl get pods -l app=agent -o jsonpath='{range .items[*]}<{.spec.nodeName}>{end}'", want: "^(<lone><>|<><lone>)$"},
 		{name: "daemon_set_rolls_out", line: "kubectl delete node stale; ready app=agent; until_ equal 'pods app=agent' 1; kubectl rollout status daemonset/agent --timeout=20s", want: "successfully rolled out"},
 		{name: "replication_controller", line: "until_ equal 'pods app=old' 1; kubectl get rc old", want: "old +1 +1"},
 		{name: "cron_job_runs_on_demand", line: "kubectl create job --from=cronjob/tick now && until_ equal 'pods app=tick' 1; status app=tick '{\"phase\":\"Succeeded\"}'; kubectl wait --for=condition=complete job/now --timeout=20s", want: "condition met"},

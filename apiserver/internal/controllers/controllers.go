@@ -1,5 +1,6 @@
 // Package controllers runs those controllers of kube-controller-manager without which no pod can be created
-// (default service accounts, the ConfigMap with the CA), no namespace deleted and no certificate issued.
+// (default service accounts, the ConfigMap with the CA), no namespace deleted, no certificate issued, and the roles
+// view, edit and admin permit nothing.
 package controllers
 
 import (
@@ -21,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/certificates/rootcacertpublisher"
 	"k8s.io/kubernetes/pkg/controller/certificates/signer"
+	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
 	"k8s.io/kubernetes/pkg/controller/namespace"
 	"k8s.io/kubernetes/pkg/controller/serviceaccount"
 )
@@ -80,9 +82,10 @@ func New(ctx context.Context, config *rest.Config, shared informers.SharedInform
 	}
 	namespaces := namespace.NewNamespaceController(ctx, namespaceClient, objects,
 		namespaceClient.Discovery().ServerPreferredNamespacedResources, core.Namespaces(), 0, corev1.FinalizerKubernetes)
+	roles := clusterroleaggregation.NewClusterRoleAggregation(shared.Rbac().V1().ClusterRoles(), client.RbacV1())
 	set := &Set{
 		informers: []informers.SharedInformerFactory{shared, published},
-		run:       []func(context.Context, int){accounts.Run, publisher.Run, namespaces.Run},
+		run:       []func(context.Context, int){accounts.Run, publisher.Run, namespaces.Run, roles.Run},
 	}
 	return set, set.addSigners(ctx, client, ca)
 }

@@ -34,6 +34,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/volume/pvprotection"
 
 	"swiftlet/apiserver/internal/demand"
+	"swiftlet/apiserver/internal/serviceproxy"
 )
 
 const (
@@ -48,16 +49,27 @@ const (
 	endpointsOfSlice                    = 100
 )
 
+// WorkloadConfig holds the settings of workload controllers.
+type WorkloadConfig struct {
+	Node    string // that pods are bound to
+	Volumes string // directory of local-path volumes
+	// Proxy leads Services to pods. Without it, Services have endpoints, but nothing leads to them.
+	Proxy *serviceproxy.Config
+}
+
 // Workloads has the controllers that are started when an object needs them. They then run until the end.
 type Workloads struct {
-	client  kubernetes.Interface
-	objects metadata.Interface
-	shared  informers.SharedInformerFactory
-	demand  *demand.Demand
+	cfg        WorkloadConfig
+	config     *rest.Config
+	client     kubernetes.Interface
+	objects    metadata.Interface
+	shared     informers.SharedInformerFactory
+	scheduling informers.SharedInformerFactory // nil until a controller needs it
+	demand     *demand.Demand
 }
 
 // NewWorkloads returns controllers for what is in demand.
-func NewWorkloads(config *rest.Config, shared informers.SharedInformerFactory, needed *demand.Demand) (*Workloads, error) {
+func NewWorkloads(cfg WorkloadConfig, config *rest.Config, shared informers.SharedInformerFactory, needed *demand.Demand) (*Workloads, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("create workload controllers: %w", err)
@@ -66,7 +78,7 @@ func NewWorkloads(config *rest.Config, shared informers.SharedInformerFactory, n
 	if err != nil {
 		return nil, fmt.Errorf("create workload controllers: %w", err)
 	}
-	return &Workloads{client: client, objects: objects, shared: shared, demand: needed}, nil
+	return &Workloads{cfg: cfg, config: config, client: client, objects: objects, shared: shared, demand: needed}, nil
 }
 
 // AddStored adds what stored objects need to the demand. Custom resources must be served.
@@ -108,6 +120,9 @@ func (w *Workloads) Run(ctx context.Context) {
 			}
 			log.Info("controllers: started", "controller", name)
 			w.shared.Start(ctx.Done()) // informers that are not running
+			if w.scheduling != nil {
+				w.scheduling.Start(ctx.Done())
+			}
 			running.Go(func() { run(ctx, workers) })
 		}
 	}
@@ -143,6 +158,8 @@ func (w *Workloads) create(ctx context.Context, name demand.Controller) (runner,
 	case demand.EndpointSlice:
 		return endpointslice.NewController(ctx, pods, core.Services(), core.Nodes(), w.shared.Discovery().V1().EndpointSlices(),
 			endpointsOfSlice, w.client, 0).Run, nil
+	case demand.ServiceProxy:
+		return w.serviceProxy(ctx)
 	case demand.ClaimProtection:
 		c, err := pvcprotection.NewPVCProtectionController(klog.FromContext(ctx), core.PersistentVolumeClaims(), pods, w.client)
 		return runs(c, err)
@@ -151,6 +168,16 @@ func (w *Workloads) create(ctx context.Context, name demand.Controller) (runner,
 		return runs(c, err)
 	case demand.GarbageCollector:
 		return w.garbageCollector(ctx)
+	case demand.VolumeBinder:
+		return w.volumeBinder(ctx)
+	case demand.EphemeralVolumes:
+		return w.ephemeralVolumes(ctx)
+	case demand.PodAutoscaler:
+		return w.podAutoscaler(ctx)
+	case demand.NodeLifecycle:
+		return w.nodeLifecycle(ctx, w.schedulingInformers())
+	case demand.Scheduler:
+		return w.scheduler(ctx, w.schedulingInformers())
 	}
 	return nil, errors.New("no such controller")
 }
@@ -166,6 +193,18 @@ func runs(controller interface {
 		return nil, err
 	}
 	return controller.Run, nil
+}
+
+// serviceProxy does nothing if the node has none.
+func (w *Workloads) serviceProxy(ctx context.Context) (runner, error) {
+	if w.cfg.Proxy == nil {
+		return func(context.Context, int) {}, nil
+	}
+	proxy, err := serviceproxy.New(ctx, *w.cfg.Proxy, w.shared.Core().V1().Services(), w.shared.Discovery().V1().EndpointSlices())
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, _ int) { proxy.Run(ctx) }, nil
 }
 
 // garbageCollector keeps only the owners of objects in memory. It asks the API server about an owner that it

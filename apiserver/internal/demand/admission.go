@@ -34,12 +34,12 @@ func (p *plugin) Validate(_ context.Context, request admission.Attributes, _ adm
 	}
 	if request.GetOperation() == admission.Delete {
 		if options, ok := request.GetOperationOptions().(*metav1.DeleteOptions); ok && waitsForCollector(options) {
-			p.demand.add(GarbageCollector)
+			p.demand.Add(GarbageCollector)
 		}
 		return nil
 	}
 	if object, err := meta.Accessor(request.GetObject()); err == nil { // else it has no metadata
-		p.demand.add(of(request.GetResource().GroupResource(), object)...)
+		p.demand.Add(of(request.GetResource().GroupResource(), object)...)
 	}
 	return nil
 }

@@ -25,25 +25,32 @@ const (
 	CronJob               Controller = "cronjob-controller"
 	TTLAfterFinished      Controller = "ttl-after-finished-controller"
 	EndpointSlice         Controller = "endpointslice-controller"
+	ServiceProxy          Controller = "service-proxy"
 	ClaimProtection       Controller = "persistentvolumeclaim-protection-controller"
 	VolumeProtection      Controller = "persistentvolume-protection-controller"
 	GarbageCollector      Controller = "garbage-collector-controller"
+	VolumeBinder          Controller = "persistentvolume-binder-controller"
+	EphemeralVolumes      Controller = "ephemeral-volume-controller"
+	PodAutoscaler         Controller = "horizontal-pod-autoscaler-controller"
+	NodeLifecycle         Controller = "node-lifecycle-controller"
+	Scheduler             Controller = "kube-scheduler"
 )
 
 var services = schema.GroupResource{Resource: "services"}
 
 // ofResource has the controllers that objects of a resource need.
 var ofResource = map[schema.GroupResource][]Controller{
-	{Group: "apps", Resource: "deployments"}:        {Deployment, ReplicaSet, GarbageCollector},
-	{Group: "apps", Resource: "replicasets"}:        {ReplicaSet, GarbageCollector},
-	{Group: "apps", Resource: "statefulsets"}:       {StatefulSet, GarbageCollector},
-	{Group: "apps", Resource: "daemonsets"}:         {DaemonSet, GarbageCollector},
-	{Group: "batch", Resource: "jobs"}:              {Job, TTLAfterFinished, GarbageCollector},
-	{Group: "batch", Resource: "cronjobs"}:          {CronJob, Job, TTLAfterFinished, GarbageCollector},
-	{Group: "", Resource: "replicationcontrollers"}: {ReplicationController, GarbageCollector},
-	{Group: "", Resource: "persistentvolumeclaims"}: {ClaimProtection},
-	{Group: "", Resource: "persistentvolumes"}:      {VolumeProtection},
-	services: {EndpointSlice, GarbageCollector},
+	{Group: "apps", Resource: "deployments"}:                     {Deployment, ReplicaSet, GarbageCollector},
+	{Group: "apps", Resource: "replicasets"}:                     {ReplicaSet, GarbageCollector},
+	{Group: "apps", Resource: "statefulsets"}:                    {StatefulSet, GarbageCollector},
+	{Group: "apps", Resource: "daemonsets"}:                      {DaemonSet, GarbageCollector},
+	{Group: "batch", Resource: "jobs"}:                           {Job, TTLAfterFinished, GarbageCollector},
+	{Group: "batch", Resource: "cronjobs"}:                       {CronJob, Job, TTLAfterFinished, GarbageCollector},
+	{Group: "", Resource: "replicationcontrollers"}:              {ReplicationController, GarbageCollector},
+	{Group: "", Resource: "persistentvolumeclaims"}:              {ClaimProtection, VolumeBinder, EphemeralVolumes},
+	{Group: "", Resource: "persistentvolumes"}:                   {VolumeProtection, VolumeBinder},
+	{Group: "autoscaling", Resource: "horizontalpodautoscalers"}: {PodAutoscaler},
+	services: {EndpointSlice, ServiceProxy, GarbageCollector},
 }
 
 // of returns the controllers that an object needs.
@@ -81,7 +88,7 @@ type Demand struct {
 
 // New returns a demand for no controller.
 func New() *Demand {
-	all := map[Controller]bool{GarbageCollector: true}
+	all := map[Controller]bool{GarbageCollector: true, NodeLifecycle: true, Scheduler: true}
 	for _, controllers := range ofResource {
 		for _, c := range controllers {
 			all[c] = true
@@ -93,8 +100,8 @@ func New() *Demand {
 // First gives each controller once, when it is needed first.
 func (d *Demand) First() <-chan Controller { return d.first }
 
-// add does not block: there is room for every controller.
-func (d *Demand) add(controllers ...Controller) {
+// Add adds controllers. It does not block: there is room for every one.
+func (d *Demand) Add(controllers ...Controller) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range controllers {

@@ -22,7 +22,7 @@ func (d *Demand) AddStored(ctx context.Context, objects metadata.Interface, reso
 				return fmt.Errorf("list %s: %w", resource.GroupResource(), err)
 			}
 			for i := range list.Items {
-				d.add(of(resource.GroupResource(), &list.Items[i])...)
+				d.Add(of(resource.GroupResource(), &list.Items[i])...)
 			}
 			if options.Continue = list.Continue; options.Continue == "" {
 				break

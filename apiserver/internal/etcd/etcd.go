@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -66,6 +67,10 @@ func Start(ctx context.Context, dir string) (*Member, error) {
 		running.Close()
 		return nil, fmt.Errorf("start etcd in %s: not ready after %s", dir, startLimit)
 	}
+	if err := syncDirectories(dir); err != nil {
+		running.Close()
+		return nil, fmt.Errorf("start etcd: %w", err)
+	}
 	m := &Member{
 		etcd: running, listener: bufconn.Listen(connectionBuffer), served: make(chan error, 1),
 		server: v3rpc.Server(running.Server, nil, nil,
@@ -73,6 +78,25 @@ func Start(ctx context.Context, dir string) (*Member, error) {
 	}
 	go func() { m.served <- m.server.Serve(m.listener) }()
 	return m, nil
+}
+
+// syncDirectories puts the directories of a new store on disk, and its entries in those above. etcd syncs files, and
+// not all directories that it makes.
+func syncDirectories(dir string) error {
+	all := []string{dir, filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))}
+	for _, below := range []string{"member", "member/snap", "member/wal"} {
+		all = append(all, filepath.Join(dir, below))
+	}
+	for _, d := range all {
+		f, err := os.Open(d)
+		if err != nil {
+			return fmt.Errorf("sync directory: %w", err)
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return fmt.Errorf("sync directory %s: %w", d, err)
+		}
+	}
+	return nil
 }
 
 func config(dir string) *embed.Config {

@@ -61,7 +61,7 @@ func readableBy(group string) (access, error) {
 	return access{mode: 0o640, group: id}, err
 }
 
-// replaceFile replaces a file in one step. No one else can read it at any time.
+// replaceFile replaces a file in one step, and returns when it is on disk. No one else can read it at any time.
 func replaceFile(file string, content []byte, who access) error {
 	temporary, err := os.CreateTemp(filepath.Dir(file), ".new-*") // mode 0600
 	if err != nil {
@@ -73,8 +73,19 @@ func replaceFile(file string, content []byte, who access) error {
 	if err == nil {
 		err = os.Rename(temporary.Name(), file)
 	}
+	if err == nil {
+		err = syncDirectory(filepath.Dir(file))
+	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	return nil
+}
+
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -34,6 +34,9 @@ const (
 // masters is the group that RBAC never denies anything.
 const masters = "system:masters"
 
+// DNSUser is the user of swiftlet-dns.
+const DNSUser = "system:coredns"
+
 // Config says for which node the files are.
 type Config struct {
 	Dir       string
@@ -60,6 +63,9 @@ func Ensure(c Config, now time.Time) error {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return fmt.Errorf("create certificates: %w", err)
 	}
+	if err := syncDirectory(filepath.Dir(c.Dir)); err != nil {
+		return fmt.Errorf("create certificates: %w", err)
+	}
 	ca, err := ensureAuthority(c.Dir, now)
 	if err != nil {
 		return fmt.Errorf("create certificate authority: %w", err)
@@ -70,6 +76,7 @@ func Ensure(c Config, now time.Time) error {
 		{name: "apiserver-kubelet-client", common: "kube-apiserver-kubelet-client", group: masters},
 		{name: "admin", common: "swiftlet-admin", group: masters},
 		{name: "kubelet", common: "system:node:" + c.Node, group: "system:nodes"},
+		{name: "dns", common: DNSUser},
 	} {
 		if ca.usable(l, now) {
 			continue

@@ -18,6 +18,7 @@ import (
 	"swiftlet/apiserver/internal/demand"
 	"swiftlet/apiserver/internal/manifests"
 	"swiftlet/apiserver/internal/nodebinding"
+	"swiftlet/apiserver/internal/serviceproxy"
 )
 
 // Config holds the settings of a server.
@@ -31,6 +32,10 @@ type Config struct {
 	PKI string
 	// Services is the range of cluster IPs.
 	Services netip.Prefix
+	// Pods is the range of the addresses of the node's pods. If it is set, Services are led to them.
+	Pods netip.Prefix
+	// Volumes is the directory of local-path volumes. It need not exist.
+	Volumes string
 	// Manifests is a directory of files whose objects are applied, "" for none. Report receives all problems
 	// with them when these change.
 	Manifests string
@@ -40,6 +45,14 @@ type Config struct {
 }
 
 func (c Config) pki(file string) string { return filepath.Join(c.PKI, file) }
+
+// proxy returns nil if Services are not led to pods.
+func (c Config) proxy() *serviceproxy.Config {
+	if !c.Pods.IsValid() {
+		return nil
+	}
+	return &serviceproxy.Config{Node: c.NodeName, Pods: c.Pods}
+}
 
 func (c Config) loopback() netip.Addr { return c.Addresses[0].Addr() }
 
@@ -71,7 +84,7 @@ func (c Config) flags() []string {
 		"--etcd-compaction-interval=0",
 		// There are no other servers to agree with, and one user's requests need no queues.
 		"--endpoint-reconciler-type=none",
-		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false",
+		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false," + serviceproxy.FeatureGate + "=true",
 		"--enable-priority-and-fairness=false",
 		"--profiling=false",
 		"--enable-admission-plugins=NodeRestriction," + nodebinding.PluginName + "," + demand.PluginName,
@@ -99,16 +112,16 @@ func (c Config) dialKubelet(ctx context.Context, network, address string) (net.C
 }
 
 // options completes and validates the options of kube-apiserver.
-func (c Config) options(ctx context.Context, store Dialer, needed *demand.Demand) (options.CompletedOptions, error) {
+func (c Config) options(ctx context.Context, store Dialer, needed *demand.Demand, binding *nodebinding.Binding) (options.CompletedOptions, error) {
 	none := options.CompletedOptions{}
 	if c.NodeName == "" || len(c.Addresses) == 0 {
 		return none, errors.New("no node name or no address")
 	}
 	opts := options.NewServerRunOptions()
-	nodebinding.Register(opts.Admission.GenericAdmission.Plugins, c.NodeName)
+	binding.Register(opts.Admission.GenericAdmission.Plugins)
 	needed.Register(opts.Admission.GenericAdmission.Plugins)
 	own := []string{nodebinding.PluginName, demand.PluginName}
-	opts.Admission.GenericAdmission.RecommendedPluginOrder = append(own, opts.Admission.GenericAdmission.RecommendedPluginOrder...)
+	opts.Admission.GenericAdmission.RecommendedPluginOrder = append(opts.Admission.GenericAdmission.RecommendedPluginOrder, own...) // after the plugins that set what a pod requests
 	opts.Admission.GenericAdmission.DefaultOffPlugins.Insert(own...)
 	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
 	for _, set := range opts.Flags().FlagSets {

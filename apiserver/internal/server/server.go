@@ -17,11 +17,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	kubelet "k8s.io/kubernetes/pkg/kubelet/client"
 	"k8s.io/utils/clock"
 
 	"swiftlet/apiserver/internal/controllers"
 	"swiftlet/apiserver/internal/demand"
 	"swiftlet/apiserver/internal/manifests"
+	"swiftlet/apiserver/internal/nodebinding"
+	"swiftlet/apiserver/internal/resourcemetrics"
 )
 
 // Store is the etcd member.
@@ -34,8 +37,10 @@ type Store interface {
 func Run(ctx context.Context, c Config, store Store) error {
 	limitGarbage()
 	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // its own requests are not the user's
+	resourcemetrics.RegisterTypes()
 	needed := demand.New()
-	opts, err := c.options(ctx, store, needed)
+	binding := nodebinding.New(c.NodeName, clock.RealClock{})
+	opts, err := c.options(ctx, store, needed, binding)
 	if err != nil {
 		return fmt.Errorf("set up API server: %w", err)
 	}
@@ -67,6 +72,14 @@ func Run(ctx context.Context, c Config, store Store) error {
 		return fmt.Errorf("set up API groups: %w", err)
 	}
 	server := instance.ControlPlane.GenericAPIServer
+	transport, err := kubelet.MakeTransport(&opts.KubeletConfig)
+	if err != nil {
+		return fmt.Errorf("set up connections to the kubelet: %w", err)
+	}
+	usage := resourcemetrics.NewUsage(resourcemetrics.Kubelet{Transport: transport}, clock.RealClock{})
+	if err := resourcemetrics.Install(server, instance.ControlPlane.VersionedInformers, c.NodeName, usage); err != nil {
+		return err
+	}
 	// The namespace controller makes requests when it is created.
 	if err := server.AddPostStartHook("swiftlet-controllers", func(hook genericapiserver.PostStartHookContext) error {
 		set, err := controllers.New(hook, hook.LoopbackClientConfig, instance.ControlPlane.VersionedInformers,
@@ -74,13 +87,21 @@ func Run(ctx context.Context, c Config, store Store) error {
 		if err != nil {
 			return err
 		}
-		workloads, err := controllers.NewWorkloads(hook.LoopbackClientConfig, instance.ControlPlane.VersionedInformers, needed)
+		workloads, err := controllers.NewWorkloads(controllers.WorkloadConfig{Node: c.NodeName, Volumes: c.Volumes, Proxy: c.proxy()},
+			hook.LoopbackClientConfig, instance.ControlPlane.VersionedInformers, needed)
 		if err != nil {
+			return err
+		}
+		if err := createDefaults(hook, hook.LoopbackClientConfig); err != nil {
 			return err
 		}
 		go set.Run(hook)
 		go workloads.Run(hook)
+		go workloads.BindPods(hook, binding)
 		go whenReady(hook, hook.LoopbackClientConfig, func() {
+			if err := allowDNS(hook, hook.LoopbackClientConfig); err != nil {
+				klog.FromContext(hook).Error(err, "DNS does not know Services")
+			}
 			workloads.AddStored(hook)
 			releaseMemory() // that only the start needed
 		})
