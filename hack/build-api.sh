@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the programs of the API of a node without a control plane: its API server and kubectl.
+# Builds the programs of the API of a node without a control plane: its API server, its DNS server and kubectl.
 # usage: build-api.sh     prints their directory on stdout
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,5 +18,6 @@ build() { # NAME PACKAGE
   echo "built    $1 in $((SECONDS - began)) s" >&2
 }
 build swiftlet-apiserver .
+build swiftlet-dns ./dns
 build kubectl k8s.io/kubernetes/cmd/kubectl
 complete

@@ -161,9 +161,14 @@ func (a *agentAPI) read(ctx context.Context, what, path string, into any) error 
 
 // get reads what is at a path.
 func (a *agentAPI) get(ctx context.Context, what, path, query, accept string) ([]byte, error) {
+	return a.send(ctx, http.MethodGet, what, path, query, accept)
+}
+
+// send reads the response to a request without a body.
+func (a *agentAPI) send(ctx context.Context, method, what, path, query, accept string) ([]byte, error) {
 	target := a.base.JoinPath(path)
 	target.RawQuery = query
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", what, err)
 	}

@@ -22,32 +22,40 @@ func newKubectlCommand() *cobra.Command {
 		Long:               kubectlHelp,
 		DisableFlagParsing: true,
 		RunE:               func(_ *cobra.Command, args []string) error { return execKubectl(args) },
+		ValidArgsFunction:  completeKubectl,
 	}
 }
 
 // execKubectl replaces this process by kubectl.
 func execKubectl(args []string) error {
-	hashes, err := standalone.ParseBundleHashes(bundleHashes)
+	program, err := findKubectl()
 	if err != nil {
-		return err
-	}
-	program := filepath.Join(executableDir(), "api", "kubectl")
-	if os.Geteuid() == 0 {
-		if err := hashes.Check("api/kubectl", program); err != nil {
-			return fmt.Errorf("run kubectl: %w", err)
-		}
-	}
-	if os.Getenv("KUBECONFIG") == "" {
-		file := filepath.Join(defaultRoot, standalone.KubeconfigName)
-		if err := readable(file); err != nil {
-			return fmt.Errorf("run kubectl: %w", err)
-		}
-		if err := os.Setenv("KUBECONFIG", file); err != nil {
-			return fmt.Errorf("run kubectl: %w", err)
-		}
+		return fmt.Errorf("run kubectl: %w", err)
 	}
 	err = syscall.Exec(program, append([]string{"kubectl"}, args...), os.Environ())
 	return fmt.Errorf("run kubectl: %w", err)
+}
+
+// findKubectl returns its path, and sets KUBECONFIG if it is not set.
+func findKubectl() (program string, err error) {
+	hashes, err := standalone.ParseBundleHashes(bundleHashes)
+	if err != nil {
+		return "", err
+	}
+	program = filepath.Join(executableDir(), "api", "kubectl")
+	if os.Geteuid() == 0 {
+		if err := hashes.Check("api/kubectl", program); err != nil {
+			return "", err
+		}
+	}
+	if os.Getenv("KUBECONFIG") != "" {
+		return program, nil
+	}
+	file := filepath.Join(defaultRoot, standalone.KubeconfigName)
+	if err := readable(file); err != nil {
+		return "", err
+	}
+	return program, os.Setenv("KUBECONFIG", file)
 }
 
 // readable says what to do if the kubeconfig cannot be read. kubectl would try another server.

@@ -60,14 +60,19 @@ func newRootCommand() *cobra.Command {
   swiftlet up        runs pods from a directory of manifests, with a bundled runtime and network
   swiftlet down      stops it
   swiftlet kubectl   runs kubectl against it, with --api
+  swiftlet backup    writes its objects to a file; restore reads them back
+  swiftlet image     loads, lists and removes images
   swiftlet kubelet   runs the kubelet of a Kubernetes node
+  swiftlet ui        prints a link to the page of "swiftlet up"
   swiftlet why       says why a pod or the node is not up
   swiftlet report    writes an archive to attach to a bug
   swiftlet check     finds out whether a kubelet would start, and what it would change`,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		SilenceUsage:  true,
+		SilenceErrors: true,
 	}
-	root.AddCommand(newUpCommand(), newDownCommand(), newKubectlCommand(), newKubeletCommand(), newCheckCommand(), newWhyCommand(), newReportCommand(), newVersionCommand())
+	root.AddCommand(
+		newUpCommand(), newDownCommand(), newKubectlCommand(), newBackupCommand(), newRestoreCommand(), newImageCommand(),
+		newKubeletCommand(), newCheckCommand(), newUICommand(), newWhyCommand(), newReportCommand(), newVersionCommand(),
+	)
 	return root
 }

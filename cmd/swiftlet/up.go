@@ -22,6 +22,7 @@ import (
 	"swiftlet/internal/agent"
 	"swiftlet/internal/config"
 	"swiftlet/internal/cri"
+	"swiftlet/internal/page"
 	"swiftlet/internal/standalone"
 )
 
@@ -29,14 +30,15 @@ import (
 type upFlags struct {
 	manifests, root, run, bundle string
 	configDir                    string
-	images                       []string
+	images, mirrors              []string
+	registryConfig               string
 	podCIDR, nodeName            string
 	port, healthzPort            int
-	cgroupDriver                 string
+	cgroupDriver, color          string
 	keep, noTable, verbose       bool
 	detach                       bool
 	verifyBundle                 bool
-	api                          bool
+	api, ui                      bool
 	apiBundle, kubeconfigGroup   string
 	apiPort                      int
 }
@@ -51,7 +53,7 @@ removes everything but --root, which keeps images and logs. A second Ctrl-C does
 for grace periods.
 
 With --api it serves the Kubernetes API, and the directory may contain objects of any kind.
-It is incomplete and therefore off: workloads, Services and cluster DNS are missing.`
+It is incomplete and therefore off: docs/lone.md says what is missing.`
 
 func newUpCommand() *cobra.Command {
 	var f upFlags
@@ -74,18 +76,21 @@ func newUpCommand() *cobra.Command {
 	flags.StringVar(&f.manifests, "manifests", "/etc/swiftlet/manifests", "directory of Pods, ConfigMaps and Secrets")
 	flags.StringVar(&f.configDir, "config-dir", "/etc/swiftlet/kubelet.conf.d", "directory of *.conf files with fields of a KubeletConfiguration, which override those of \"swiftlet up\"; need not exist")
 	f.addPlaces(flags)
-	flags.BoolVar(&f.verifyBundle, "verify-bundle", true, "run only the programs that this executable was built with, which it knows by their SHA-256")
+	f.addAPIBundle(flags)
 	flags.StringSliceVar(&f.images, "images", []string{filepath.Join(dir, "images")}, "directories of image archives (*.tar) to import")
+	flags.StringArrayVar(&f.mirrors, "registry-mirror", nil, "HOST=URL of a mirror that images of the registry HOST are pulled from first, such as docker.io=https://mirror.example.com; repeatable")
+	flags.StringVar(&f.registryConfig, "registry-config", "", "docker config.json with credentials of registries, or a directory with config.json and with HOST/hosts.toml or HOST/ca.crt as in /etc/containerd/certs.d")
 	flags.StringVar(&f.nodeName, "node-name", hostname(), "name of the node")
 	flags.IntVar(&f.port, "port", 10250, "port of the kubelet's HTTPS API on loopback")
 	flags.IntVar(&f.healthzPort, "healthz-port", 10248, "port of the kubelet's health check on loopback; 0 disables it")
-	flags.BoolVar(&f.api, "api", false, "serve the Kubernetes API for kubectl; incomplete: without controllers of workloads, Services and cluster DNS")
-	flags.StringVar(&f.apiBundle, "api-bundle", filepath.Join(dir, "api"), "directory of the API server and kubectl binaries")
+	flags.BoolVar(&f.api, "api", false, "serve the Kubernetes API for kubectl; incomplete: see docs/lone.md")
 	flags.IntVar(&f.apiPort, "api-port", 6443, "port of the Kubernetes API on loopback")
 	flags.StringVar(&f.kubeconfigGroup, "kubeconfig-group", "", "group whose members may read the kubeconfig of --api; without it only root may")
+	flags.BoolVar(&f.ui, "ui", true, "serve the page of this node on --port, to who has a link; \"swiftlet ui\" prints one")
 	flags.BoolVar(&f.keep, "keep", false, "leave pods and the container runtime running on exit; the next \"swiftlet up\" takes them over")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "run in the background; return when the node has started; \"swiftlet down\" stops it")
 	flags.BoolVar(&f.noTable, "no-table", false, "print one line per change instead of a table, also on a terminal")
+	flags.StringVar(&f.color, "color", "auto", "show the status of pods in colours: always, never, or auto: on a terminal, unless NO_COLOR is set")
 	flags.BoolVar(&f.verbose, "verbose", false, "log at debug level")
 	return command
 }
@@ -102,6 +107,12 @@ func (f *upFlags) addPlaces(flags *pflag.FlagSet) {
 	flags.StringVar(&f.cgroupDriver, "cgroup-driver", "cgroupfs", "cgroup driver: cgroupfs or systemd")
 }
 
+// addAPIBundle adds the flags that say which API server runs, and whether any may.
+func (f *upFlags) addAPIBundle(flags *pflag.FlagSet) {
+	flags.StringVar(&f.apiBundle, "api-bundle", filepath.Join(executableDir(), "api"), "directory of the API server and kubectl binaries")
+	flags.BoolVar(&f.verifyBundle, "verify-bundle", true, "run only the programs that this executable was built with, which it knows by their SHA-256")
+}
+
 // up runs until it receives a signal or fails. If it is detached from its terminal, it logs to the file.
 func up(ctx context.Context, f upFlags, detached bool) error {
 	cfg, err := f.config()
@@ -112,6 +123,9 @@ func up(ctx context.Context, f upFlags, detached bool) error {
 		if err := os.Chdir("/"); err != nil { // the directory of the user may be unmounted
 			return err
 		}
+	}
+	if cfg.Colours, err = colours(f.color, term.IsTerminal(int(os.Stdout.Fd())), os.Getenv("NO_COLOR")); err != nil {
+		return err
 	}
 	terminal := !f.noTable && term.IsTerminal(int(os.Stdout.Fd()))
 	log, setVerbosity, closeLog, err := f.logger(cfg.Paths, terminal || detached)
@@ -130,8 +144,9 @@ func up(ctx context.Context, f upFlags, detached bool) error {
 	}
 	ctx, hurry, stop := handleSignals(ctx)
 	defer stop()
+	access := page.NewAccess(clock.RealClock{})
 	supervisor, err := standalone.New(cfg, standalone.Deps{
-		Log: log, Clock: clock.RealClock{}, Runtime: client, Agent: standaloneAgent(log, setVerbosity),
+		Log: log, Clock: clock.RealClock{}, Runtime: client, Agent: standaloneAgent(log, setVerbosity, access), Link: access.Link,
 		Out: os.Stdout, Rows: rows, ForceStop: hurry,
 	})
 	if err != nil {
@@ -169,11 +184,46 @@ func (f upFlags) config() (standalone.Config, error) {
 	if err != nil {
 		return standalone.Config{}, err
 	}
+	registries, err := f.registries()
+	if err != nil {
+		return standalone.Config{}, err
+	}
 	return standalone.Config{
+		Registries: registries, Page: f.ui,
 		API: api, BundleHashes: hashes, AnyBundle: !f.verifyBundle,
 		Paths: paths, Manifests: f.manifests, ConfigDir: f.configDir, ImageDirs: f.images, PodCIDR: pods.Masked(), NodeName: f.nodeName,
 		Port: f.port, HealthzPort: f.healthzPort, SystemdCgroups: f.cgroupDriver == "systemd", Keep: f.keep,
 	}, nil
+}
+
+func (f upFlags) registries() (standalone.Registries, error) {
+	r := standalone.Registries{Config: f.registryConfig}
+	for _, text := range f.mirrors {
+		m, err := standalone.ParseMirror(text)
+		if err != nil {
+			return r, fmt.Errorf("read --registry-mirror: %w", err)
+		}
+		r.Mirrors = append(r.Mirrors, m)
+	}
+	if r.Config == "" {
+		return r, nil
+	}
+	var err error
+	r.Config, err = filepath.Abs(r.Config)
+	return r, err
+}
+
+// colours decides by --color, whether the output is a terminal, and NO_COLOR.
+func colours(when string, terminal bool, noColor string) (bool, error) {
+	switch when {
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	case "auto":
+		return terminal && noColor == "", nil
+	}
+	return false, fmt.Errorf("read --color: %q is neither auto, always nor never", when)
 }
 
 // apiConfig returns nil without --api.
@@ -271,7 +321,7 @@ func hostname() string {
 }
 
 // standaloneAgent runs the kubelet with the command line of the supervisor.
-func standaloneAgent(log *slog.Logger, setVerbosity func(string) error) func(context.Context, standalone.AgentRun) error {
+func standaloneAgent(log *slog.Logger, setVerbosity func(string) error, access *page.Access) func(context.Context, standalone.AgentRun) error {
 	return func(ctx context.Context, run standalone.AgentRun) error {
 		cfg, err := config.Load(run.Args)
 		if err != nil {
@@ -280,7 +330,7 @@ func standaloneAgent(log *slog.Logger, setVerbosity func(string) error) func(con
 		logStart(log, cfg)
 		return agent.Run(ctx, cfg, agent.Options{
 			Log: log, SetVerbosity: setVerbosity, Version: ownVersion(), Drain: run.Drain, Show: run.Display.Show, Forget: run.Display.Forget,
-			OnlyNode: true,
+			Access: access, OnlyNode: true,
 		})
 	}
 }

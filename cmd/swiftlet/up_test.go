@@ -24,7 +24,11 @@ func TestUp(t *testing.T) {
 func TestUpAPI(t *testing.T) {
 	swiftlet := built(t, "swiftlet", "make build")
 	built(t, "api/swiftlet-apiserver", "make api")
-	runInBox(t, "testdata/up_api.sh", swiftlet, t.TempDir(), examples(t))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runInBox(t, "testdata/up_api.sh", swiftlet, t.TempDir(), examples(t), self)
 }
 
 // built returns the path of a program in bin, or skips a test that cannot run pods.
@@ -84,5 +88,27 @@ func removeCgroups(name string) {
 				_ = os.Remove(dir)
 			}
 		}
+	}
+}
+
+func TestColours(t *testing.T) {
+	for _, row := range []struct {
+		when     string
+		terminal bool
+		noColor  string
+		want     bool
+	}{
+		{"auto", true, "", true},
+		{"auto", true, "1", false},
+		{"auto", false, "", false},
+		{"always", false, "1", true},
+		{"never", true, "", false},
+	} {
+		if got, err := colours(row.when, row.terminal, row.noColor); got != row.want || err != nil {
+			t.Errorf("%+v: got %t, %v", row, got, err)
+		}
+	}
+	if _, err := colours("sometimes", true, ""); err == nil {
+		t.Error("no error for an unknown value")
 	}
 }

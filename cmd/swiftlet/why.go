@@ -52,6 +52,9 @@ func newWhyCommand() *cobra.Command {
 			command.SilenceUsage = true
 			return f.run(command.Context(), command.OutOrStdout(), args)
 		},
+		ValidArgsFunction: func(command *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return f.completePods(command, args, toComplete)
+		},
 	}
 	flags := command.Flags()
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace of the pod; the default is that of the context, or \"default\"")

@@ -6,18 +6,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
 
+// requestTimeout is the limit of get and lookup.
+const requestTimeout = 10 * time.Second
+
 const usage = `usage:
   example serve ADDRESS DIR      answer HTTP with the files of DIR; /healthz says ok
+  example get URL                fetch a page and print it
+  example lookup NAME            print what a name resolves to; one that begins with _ is a service (SRV)
   example primes N               count the primes below N and exit
   example write FILE TEXT        write one file and exit
   example tick FILE SECONDS      write the time to FILE until SIGTERM`
@@ -39,6 +47,10 @@ func run(ctx context.Context, args []string) error {
 	switch {
 	case command == "serve" && len(args) == 2:
 		return serve(ctx, args[0], args[1])
+	case command == "get" && len(args) == 1:
+		return get(ctx, args[0])
+	case command == "lookup" && len(args) == 1:
+		return lookup(ctx, args[0])
 	case command == "primes" && len(args) == 1:
 		return primes(args[0])
 	case command == "write" && len(args) == 2:
@@ -75,6 +87,42 @@ func serve(ctx context.Context, address, dir string) error {
 		return fmt.Errorf("serve %s: %w", address, err)
 	}
 	return <-stopped
+}
+
+func get(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("get %s: %s", url, answer.Status)
+	}
+	_, err = io.Copy(os.Stdout, answer.Body)
+	return err
+}
+
+func lookup(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if strings.HasPrefix(name, "_") {
+		_, targets, err := net.DefaultResolver.LookupSRV(ctx, "", "", name)
+		for _, t := range targets {
+			fmt.Println(t.Target, t.Port)
+		}
+		return err
+	}
+	addresses, err := net.DefaultResolver.LookupHost(ctx, name)
+	for _, address := range addresses {
+		fmt.Println(address)
+	}
+	return err
 }
 
 func primes(limit string) error {

@@ -15,6 +15,14 @@ import (
 // names only a loopback address, which pods cannot reach.
 const resolvedConf = "/run/systemd/resolve/resolv.conf"
 
+// resolvConf returns the file with the name servers of this machine.
+func resolvConf() string {
+	if _, err := os.Stat(resolvedConf); err == nil {
+		return resolvedConf
+	}
+	return "/etc/resolv.conf"
+}
+
 // podPidsLimit is the default of processes per pod: enough for a database or a build, and a fork bomb leaves
 // the node usable.
 const podPidsLimit = 4096
@@ -33,10 +41,6 @@ func agentConfig(cfg Config) ([]byte, error) {
 	driver, cgroupRoot := "cgroupfs", "/"+cgroupName
 	if cfg.SystemdCgroups {
 		driver, cgroupRoot = "systemd", "/"
-	}
-	resolvConf := "/etc/resolv.conf"
-	if _, err := os.Stat(resolvedConf); err == nil {
-		resolvConf = resolvedConf
 	}
 	config := map[string]any{
 		"apiVersion":               "kubelet.config.k8s.io/v1beta1",
@@ -60,7 +64,7 @@ func agentConfig(cfg Config) ([]byte, error) {
 		"cgroupDriver":           driver,
 		"cgroupRoot":             cgroupRoot,
 		"podLogsDir":             p.PodLogs(),
-		"resolvConf":             resolvConf,
+		"resolvConf":             resolvConf(),
 		"failCgroupV1":           false,
 		"failSwapOn":             false,
 		"makeIPTablesUtilChains": false, // they would stay after teardown
@@ -71,6 +75,9 @@ func agentConfig(cfg Config) ([]byte, error) {
 		// Defaults for pods that do not choose; the owner's drop-ins may change them.
 		"podPidsLimit":   podPidsLimit,
 		"seccompDefault": hasSeccomp(),
+	}
+	if cfg.dnsAddress != "" {
+		config["clusterDNS"], config["clusterDomain"] = []string{cfg.dnsAddress}, clusterDomain
 	}
 	if cfg.API != nil {
 		delete(config, "staticPodPath")
@@ -93,6 +100,9 @@ func agentArgs(cfg Config) []string {
 		"--cert-dir=" + filepath.Dir(cfg.Paths.pki("x")),
 		"--hostname-override=" + cfg.NodeName,
 		"--require-create-for-upgrades",
+	}
+	if cfg.Page {
+		args = append(args, "--enable-ui")
 	}
 	if cfg.API != nil {
 		args = append(args, "--kubeconfig="+cfg.Paths.pki("kubelet.kubeconfig"))

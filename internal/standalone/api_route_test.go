@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The packet filter has one rule, of the last configuration, until it is removed.
+// The packet filter has one rule for pods and one for this machine, of the last configuration, until they are removed.
 func TestAPIRoute(t *testing.T) {
 	if !box(t) {
 		return
@@ -37,8 +37,8 @@ func TestAPIRoute(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := rules(); len(got) != 1 || !strings.Contains(got[0], "10.88.0.1:7443") {
-				t.Errorf("got %q, want one rule to 10.88.0.1:7443", got)
+			if got := rules(); len(got) != 2 || !strings.Contains(got[0], "10.88.0.1:7443") || !strings.Contains(got[1], "127.0.0.1:7443") {
+				t.Errorf("got %q, want a rule to 10.88.0.1:7443 and one to 127.0.0.1:7443", got)
 			}
 			clean := removeAPIRoute
 			if backend == backendNftables {

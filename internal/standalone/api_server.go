@@ -24,7 +24,9 @@ import (
 )
 
 // apiPrograms are the programs in the directory APIConfig.Programs. They run as root.
-var apiPrograms = []string{"swiftlet-apiserver", "kubectl"}
+var apiPrograms = []string{apiServerProgram, "swiftlet-dns", "kubectl"}
+
+const apiServerProgram = "swiftlet-apiserver"
 
 const (
 	// apiGrace is how long the API server may take to exit on SIGTERM. Nothing is lost if it is killed.
@@ -39,7 +41,7 @@ const (
 
 // APIConfig holds the settings of the node's API server.
 type APIConfig struct {
-	Programs string // directory of swiftlet-apiserver and kubectl
+	Programs string // directory of swiftlet-apiserver, swiftlet-dns and kubectl
 	Port     int    // on loopback
 	// KubeconfigGroup is the group whose members may read the administrator's kubeconfig. Without it only
 	// root may.
@@ -77,15 +79,18 @@ func (s *Supervisor) startAPI(display *Display) (*apiServer, error) {
 	a.child = child{
 		name: "API server", logFile: p.apiLog(), log: s.deps.Log, clock: s.deps.Clock,
 		command: []string{
-			s.cfg.API.program("swiftlet-apiserver"), "--data-dir=" + p.apiData(), "--pki-dir=" + filepath.Dir(p.pki("x")),
+			s.cfg.API.program(apiServerProgram), "--data-dir=" + p.apiData(), "--pki-dir=" + filepath.Dir(p.pki("x")),
 			"--node-name=" + s.cfg.NodeName, "--address=" + s.cfg.API.address(),
 			"--kubeconfig=" + p.Kubeconfig(), "--kubeconfig-group=" + s.cfg.API.KubeconfigGroup,
 			"--pod-address=" + s.cfg.bridgeAddress(), "--service-cidr=" + serviceCIDR.String(),
-			"--manifests=" + s.cfg.Manifests,
+			"--volumes-dir=" + p.volumes(), "--manifests=" + s.cfg.Manifests,
 		},
 		stdout: stdout,
 		system: syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 		exited: sync.OnceFunc(func() { close(a.failed) }),
+	}
+	if s.cfg.proxyServices {
+		a.command = append(a.command, "--pod-cidr="+s.cfg.PodCIDR.String())
 	}
 	var readers sync.WaitGroup
 	readers.Go(func() { limitLog(ctx, a.logFile, maxLogSize, s.deps.Clock, s.deps.Log) })
@@ -164,7 +169,7 @@ func (s *Supervisor) awaitAPI(ctx context.Context, a *apiServer) error {
 	default:
 	}
 	if err == nil {
-		s.progress("the API is ready after %s: export KUBECONFIG=%s", s.deps.Clock.Since(a.began).Round(100*time.Millisecond), quote(s.cfg.Paths.Kubeconfig()))
+		s.progress("the API is ready after %s: export KUBECONFIG=%s", s.since(a.began), quote(s.cfg.Paths.Kubeconfig()))
 	}
 	return err
 }

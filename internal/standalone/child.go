@@ -25,7 +25,8 @@ type child struct {
 	name    string
 	command []string
 	logFile string
-	stdout  *os.File // nil for the log
+	stdout  *os.File   // nil for the log
+	files   []*os.File // more that the program inherits, from 3 on
 	// system has attributes beside a session of its own.
 	system syscall.SysProcAttr
 	exited func() // is called when the program has exited; may be nil
@@ -54,7 +55,7 @@ func (c *child) start() error {
 	system := c.system
 	system.Setsid = true
 	started, err := os.StartProcess(c.command[0], c.command, &os.ProcAttr{
-		Dir: "/", Env: runtimeEnv(os.Environ()), Files: []*os.File{null, stdout, output}, Sys: &system,
+		Dir: "/", Env: runtimeEnv(os.Environ()), Files: append([]*os.File{null, stdout, output}, c.files...), Sys: &system,
 	})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", c.name, err)

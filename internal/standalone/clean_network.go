@@ -18,10 +18,11 @@ import (
 // cniCache is where the CNI library records what it set up; the path is fixed there.
 const cniCache = "/var/lib/cni"
 
-// pluginTables are the nftables tables of the bridge and portmap plugins; iptablesTables
-// those that iptables creates on its first call.
+// pluginTables are the nftables tables of the bridge and portmap plugins, proxyTables those of kube-proxy and
+// iptablesTables those that iptables creates on its first call.
 var (
 	pluginTables   = []string{"inet cni_plugins_masquerade", "ip cni_hostport", "ip6 cni_hostport"}
+	proxyTables    = []string{"ip kube-proxy", "ip6 kube-proxy"} // of the service proxy
 	iptablesTables = []string{"ip nat", "ip6 nat", "ip filter", "ip6 filter", "ip mangle", "ip6 mangle", "ip raw"}
 )
 
@@ -69,11 +70,12 @@ func listNftTables() []string {
 func cleanTables(pods netip.Prefix, saved hostState) error {
 	var script strings.Builder
 	for _, table := range listNftTables() {
-		if table == localnetTable {
+		preexisting := slices.Contains(saved.Tables, table)
+		if table == localnetTable || slices.Contains(proxyTables, table) && !preexisting {
 			script.WriteString("delete table " + table + "\n")
 			continue
 		}
-		plugin, preexisting := slices.Contains(pluginTables, table), slices.Contains(saved.Tables, table)
+		plugin := slices.Contains(pluginTables, table)
 		if !plugin && (preexisting || !slices.Contains(iptablesTables, table)) {
 			continue
 		}

@@ -46,7 +46,7 @@ disabled_plugins = [
   [plugins."io.containerd.cri.v1.images".pinned_images]
     sandbox = ${Sandbox}
   [plugins."io.containerd.cri.v1.images".registry]
-    config_path = "/etc/containerd/certs.d"
+    config_path = ${HostConfigs}
 
 [plugins."io.containerd.cri.v1.runtime"]
   restrict_oom_score_adj = ${RestrictOOM}
@@ -67,11 +67,11 @@ disabled_plugins = [
 
 // containerdConfig renders the runtime's configuration. mayLowerOOM says whether this process
 // may set an OOM score below its own.
-func containerdConfig(p Paths, systemd, mayLowerOOM bool) []byte {
+func containerdConfig(p Paths, registries Registries, systemd, mayLowerOOM bool) []byte {
 	values := map[string]string{
 		"Root": p.containerdRoot(), "State": p.containerdState(), "Socket": p.Socket(),
 		"Ttrpc": p.Socket() + ".ttrpc", "Shims": p.shimSockets(), "Opt": filepath.Join(p.containerdRoot(), "opt"),
-		"Sandbox": SandboxImage, "CNIBin": p.program("cni"), "CNIConf": p.networkConf(),
+		"HostConfigs": registries.configPath(p), "Sandbox": SandboxImage, "CNIBin": p.program("cni"), "CNIConf": p.networkConf(),
 		"Shim": p.program("containerd-shim-runc-v2"), "Runc": p.program("runc"), "RuncState": p.runcState(),
 	}
 	for name, value := range values {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type Display struct {
 	clock clock.Clock
 	cfg   Config
 	dirty notify.Signal
+	pulls *pulls
 
 	mu       sync.Mutex
 	pods     map[types.UID]shownPod
@@ -49,8 +51,8 @@ type shownPod struct {
 func newDisplay(out io.Writer, rows func() int, clock clock.Clock, cfg Config) *Display {
 	return &Display{
 		out: out, rows: rows, clock: clock, cfg: cfg,
-		dirty: notify.New(),
-		pods:  map[types.UID]shownPod{}, lines: map[types.UID]string{}, notes: map[types.UID]string{},
+		dirty: notify.New(), pulls: newPulls(cfg.Paths),
+		pods: map[types.UID]shownPod{}, lines: map[types.UID]string{}, notes: map[types.UID]string{},
 	}
 }
 
@@ -120,9 +122,15 @@ func (d *Display) draw() (next time.Duration) {
 		d.drawLines(now, pods)
 		return 0
 	}
-	text := table(pods, now)
+	text := table(pods, now, d.cfg.Colours)
 	for _, line := range d.problemTexts() {
 		text += notePrefix + "not applied: " + line + "\n"
+	}
+	if anyPending(pods) {
+		if progress, running := d.pulls.read(now); running {
+			text += notePrefix + progress.String() + "\n"
+			next = time.Second
+		}
 	}
 	text = truncateRows(text, d.rows())
 	if advice := nextSteps(d.cfg, pods); advice != "" && !d.nextStepsShown {
@@ -144,6 +152,13 @@ func (d *Display) draw() (next time.Duration) {
 		next = cmp.Or(min(next, until), until)
 	}
 	return next
+}
+
+// anyPending reports whether a pod may wait for an image.
+func anyPending(pods []shownPod) bool {
+	return slices.ContainsFunc(pods, func(p shownPod) bool {
+		return p.Status.Phase == v1.PodPending || p.Status.Phase == ""
+	})
 }
 
 func (d *Display) drawLines(now time.Time, pods []shownPod) {
@@ -173,6 +188,10 @@ func (d *Display) drawPodLines(now time.Time, pods []shownPod) {
 		seen[p.UID] = true
 		if l := statusLine(p.Pod); l != d.lines[p.UID] {
 			d.lines[p.UID] = l
+			status := podStatusText(p.Pod)
+			if d.cfg.Colours {
+				l = strings.Replace(l, " "+status+" ", " "+colourOf(p.Pod).paint(status)+" ", 1)
+			}
 			fmt.Fprintf(d.out, "%s %s\n", now.Format(time.TimeOnly), l)
 		}
 		if p.note != "" && p.note != d.notes[p.UID] && awaitedDevice(p.Pod) == "" { // else the line says it

@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +67,7 @@ func TestTable(t *testing.T) {
 		testPod("crash", v1.PodRunning, waiting("CrashLoopBackOff")), deleted, awaitingGPU(),
 		testPod("job", v1.PodSucceeded, waiting("Completed")),
 		testPod("new", "", func(p *v1.Pod) { p.Status.StartTime = nil }), sidecar,
-	), testNow)
+	), testNow, false)
 	want := `NAMESPACE   NAME      STATUS             READY   RESTARTS   AGE   IP
 default     crash     CrashLoopBackOff   0/1     3          1m    -
   container main: exits with code 2
@@ -79,6 +80,35 @@ default     sidecar   Running            2/2     0          1m    10.88.0.7
 `
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// Colours stand for up, on its way and failed, and move no column.
+func TestColours(t *testing.T) {
+	up := testPod("up", v1.PodRunning, func(p *v1.Pod) { p.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", Ready: true}} })
+	got := table(shown(testPod("crash", v1.PodRunning, waiting("CrashLoopBackOff")), testPod("job", v1.PodSucceeded), testPod("new", v1.PodPending), testPod("unready", v1.PodRunning), up), testNow, true)
+	want := `NAMESPACE   NAME      STATUS             READY   RESTARTS   AGE   IP
+default     crash     <31>CrashLoopBackOff<0>   0/1     3          1m    -
+  <31>container main: exits with code 2<0>
+default     job       <2>Completed<0>          0/1     0          1m    -
+default     new       <33>Pending<0>            0/1     0          1m    -
+default     unready   <33>Running<0>            0/1     0          1m    -
+default     up        <32>Running<0>            1/1     0          1m    -
+`
+	if got = regexp.MustCompile(`\x1b\[(\d+)m`).ReplaceAllString(got, "<$1>"); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// What is being pulled is below the table while a pod waits.
+func TestPullsAreShown(t *testing.T) {
+	var out bytes.Buffer
+	d := newTestDisplay(&out, func() int { return 24 })
+	d.pulls.store = t.TempDir()
+	contentStore{t, d.pulls.store}.writing("a", 1_500_000)
+	d.Show(testPod("web", v1.PodPending), "")
+	if next := d.draw(); next != time.Second || !strings.Contains(out.String(), "  pulling images: 1.5 MB\x1b[K\n") {
+		t.Errorf("next redraw in %v after %q", next, out.String())
 	}
 }
 

@@ -34,7 +34,7 @@ func (s *Supervisor) importImages(ctx context.Context) error {
 		return err
 	}
 	var imageNamesWanted []string
-	for _, file := range files {
+	for i, file := range files {
 		images, err := imagesIn(file)
 		if err != nil {
 			return fmt.Errorf("read image %s: %w", file, err)
@@ -47,10 +47,11 @@ func (s *Supervisor) importImages(ctx context.Context) error {
 		if !needsImport {
 			continue
 		}
-		s.progress("importing %s", filepath.Base(file))
+		began := s.deps.Clock.Now()
 		if err := s.ctr(ctx, "images", "import", file); err != nil {
 			return fmt.Errorf("import %s: %w", file, err)
 		}
+		s.progress("imported %s, %d of %d, in %s", filepath.Base(file), i+1, len(files), s.since(began))
 	}
 	return s.awaitImages(ctx, imageNamesWanted)
 }

@@ -54,7 +54,9 @@ func (p Paths) Kubeconfig() string { return filepath.Join(p.root, KubeconfigName
 func (p Paths) ErrorLog() string { return filepath.Join(p.root, "log", "swiftlet.err") }
 
 func (p Paths) apiData() string          { return filepath.Join(p.root, "api") }
+func (p Paths) volumes() string          { return filepath.Join(p.root, "volumes") }
 func (p Paths) apiLog() string           { return filepath.Join(p.root, "log", "apiserver.log") }
+func (p Paths) dnsLog() string           { return filepath.Join(p.root, "log", "dns.log") }
 func (p Paths) lock() string             { return filepath.Join(p.run, "lock") }
 func (p Paths) hostState() string        { return filepath.Join(p.run, "before.json") }
 func (p Paths) containerdConfig() string { return filepath.Join(p.run, "containerd.toml") }
@@ -65,6 +67,7 @@ func (p Paths) shimSockets() string      { return filepath.Join(p.run, "s") }
 func (p Paths) runcState() string        { return filepath.Join(p.run, "runc") }
 func (p Paths) networkConf() string      { return filepath.Join(p.run, "cni", "net.d") }
 func (p Paths) addresses() string        { return filepath.Join(p.run, "cni", "addresses") }
+func (p Paths) registries() string       { return filepath.Join(p.run, "registries") }
 func (p Paths) pki(file string) string   { return filepath.Join(p.root, "pki", file) }
 func (p Paths) program(name string) string {
 	return filepath.Join(p.bundle, name)

@@ -31,7 +31,7 @@ func TestContainerdConfigNamesOnlyOurPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := containerdConfig(p, false, false)
+	config := containerdConfig(p, Registries{}, false, false)
 	for _, want := range []string{`root = "/r/containerd"`, `address = "/s/containerd.sock"`, `socket_dir = "/s/s"`,
 		`BinaryName = "/b/runc"`, "restrict_oom_score_adj = true", "SystemdCgroup = false", "oom_score = 0"} {
 		if !strings.Contains(string(config), want) {
@@ -44,7 +44,7 @@ func TestContainerdConfigNamesOnlyOurPaths(t *testing.T) {
 			t.Errorf("setting without a value: %s", line)
 		}
 	}
-	unrestricted := containerdConfig(p, true, true)
+	unrestricted := containerdConfig(p, Registries{}, true, true)
 	for _, want := range []string{"restrict_oom_score_adj = false", "SystemdCgroup = true", "oom_score = -999"} {
 		if !strings.Contains(string(unrestricted), want) {
 			t.Errorf("%s is missing in:\n%s", want, unrestricted)

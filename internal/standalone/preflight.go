@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // check tests one requirement. Its error says what to do.
@@ -21,22 +24,24 @@ type check struct {
 }
 
 // checks all run before anything is changed, so that the user sees every problem at once.
-var checks = []check{
-	{"root", checkRoot},
-	{"directories", checkDirectories},
-	{"manifests", checkManifests},
-	{"programs", checkPrograms},
-	{"bundle", checkBundle},
-	{"kernel", checkKernel},
-	{"cgroups", checkCgroups},
-	{"packet filter", checkFilter},
-	{"ports", checkPorts},
-	{"pod addresses", checkAddresses},
+func checks(clock clock.Clock) []check {
+	return []check{
+		{"root", checkRoot},
+		{"directories", checkDirectories},
+		{"manifests", checkManifests},
+		{"programs", checkPrograms},
+		{"bundle", checkBundle},
+		{"kernel", checkKernel},
+		{"cgroups", checkCgroups},
+		{"packet filter", checkFilter},
+		{"ports", func(cfg Config) error { return checkPorts(cfg, clock) }},
+		{"pod addresses", checkAddresses},
+	}
 }
 
-func preflight(cfg Config) error {
+func preflight(cfg Config, clock clock.Clock) error {
 	var problems []error
-	for _, c := range checks {
+	for _, c := range checks(clock) {
 		if err := c.run(cfg); err != nil {
 			problems = append(problems, fmt.Errorf("check %s: %w", c.name, err))
 		}
@@ -154,24 +159,40 @@ func checkFilter(Config) error {
 	return err
 }
 
+// portPatience is how long a port may be taken: the API server of a node that was killed a moment ago ends after it.
+const portPatience = 3 * time.Second
+
 // checkPorts checks that no kubelet or other program listens on the ports of the agent and the API server:
 // otherwise they would fail later, after the runtime has started.
-func checkPorts(cfg Config) error {
+func checkPorts(cfg Config, clock clock.Clock) error {
 	ports := map[string]int{"--port": cfg.Port, "--healthz-port": cfg.HealthzPort}
 	if cfg.API != nil {
 		ports["--api-port"] = cfg.API.Port
 	}
+	began := clock.Now()
 	for flag, port := range ports {
-		if port == 0 {
-			continue
+		err := checkPort(port)
+		for err != nil && clock.Since(began) < portPatience {
+			clock.Sleep(100 * time.Millisecond)
+			err = checkPort(port)
 		}
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			return fmt.Errorf("port %d is taken (%w); is another kubelet or API server running? choose one with %s", port, err, flag)
 		}
-		l.Close()
 	}
 	return nil
+}
+
+// checkPort returns an error if the port cannot be opened. 0 is no port.
+func checkPort(port int) error {
+	if port == 0 {
+		return nil
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return l.Close()
 }
 
 // checkAddresses rejects a pod network that overlaps a network of the host.

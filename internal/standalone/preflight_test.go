@@ -1,10 +1,14 @@
 package standalone
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // What runs as root, and where it writes, must not be up to other users.
@@ -64,5 +68,35 @@ func TestLockInDirectoryOfOthersIsNotOpened(t *testing.T) {
 	}
 	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
 		t.Errorf("the file has %q, %v", text, err)
+	}
+}
+
+// sleeper is a clock whose sleepers do something else meanwhile.
+type sleeper struct {
+	*clocktesting.FakeClock
+	meanwhile func()
+}
+
+func (s sleeper) Sleep(d time.Duration) {
+	s.FakeClock.Sleep(d)
+	s.meanwhile()
+}
+
+// A node that is started again right after it was killed finds the port of its predecessor's API server.
+func TestPortsOfPredecessorAreAwaited(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := Config{API: &APIConfig{Port: taken.Addr().(*net.TCPAddr).Port}}
+	clock := sleeper{clocktesting.NewFakeClock(time.Now()), func() {}}
+	began := clock.Now()
+	if err := checkPorts(cfg, clock); err == nil || !strings.Contains(err.Error(), "--api-port") || clock.Since(began) != portPatience {
+		t.Errorf("a port that stays taken: %v after %v", err, clock.Since(began))
+	}
+	clock.meanwhile = func() { taken.Close() }
+	if err := checkPorts(cfg, clock); err != nil {
+		t.Errorf("a port that is released: %v", err)
 	}
 }

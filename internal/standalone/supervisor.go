@@ -24,8 +24,10 @@ type Config struct {
 	Manifests string   // the directory of Pods, ConfigMaps and Secrets
 	ConfigDir string   // the directory of drop-ins for the agent's configuration; it need not exist
 	ImageDirs []string // directories of image archives to import
-	PodCIDR   netip.Prefix
-	NodeName  string
+	// Registries says from where other images are pulled.
+	Registries Registries
+	PodCIDR    netip.Prefix
+	NodeName   string
 	// Port is the agent's HTTPS port and HealthzPort its health port, both on loopback. With
 	// HealthzPort 0 there is no health port.
 	Port, HealthzPort int
@@ -34,10 +36,18 @@ type Config struct {
 	// programs that have other hashes.
 	BundleHashes BundleHashes
 	AnyBundle    bool
+	// Colours shows the status of pods in colours.
+	Colours bool
 	// Keep leaves pods and runtime running on exit, for the next instance to adopt.
 	Keep bool
+	// Page serves the page for people on Port.
+	Page bool
 	// API is nil without an API server.
 	API *APIConfig
+
+	// With an API, these depend on the machine.
+	proxyServices bool   // traffic of Services is led to pods
+	dnsAddress    string // of the DNS server for pods; "" if there is none
 }
 
 // Runtime is the part of CRI that start and teardown need.
@@ -71,6 +81,8 @@ type Deps struct {
 	// current height, and the pod table is redrawn in place; else Rows is nil.
 	Out  io.Writer
 	Rows func() int
+	// Link returns the path of a new link to the page; nil prints none.
+	Link func() string
 	// ForceStop is closed at the second signal: grace periods end.
 	ForceStop <-chan struct{}
 }
@@ -112,15 +124,20 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return err
 	}
 	defer s.releaseLock(lock)
-	if err := preflight(s.cfg); err != nil {
+	if err := preflight(s.cfg, s.deps.Clock); err != nil {
 		return err
 	}
 	filter, err := filterBackend(exec.LookPath)
 	if err != nil {
 		return err
 	}
+	sockets := s.listenDNS()
+	defer sockets.close()
 	configChanged, err := s.writeConfigs(filter)
 	if err != nil {
+		return err
+	}
+	if err := s.decideProxy(filter); err != nil {
 		return err
 	}
 	runtime := newContainerd(s.cfg.Paths, s.deps.Log, s.deps.Clock)
@@ -139,7 +156,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	display := newDisplay(s.deps.Out, s.deps.Rows, s.deps.Clock, s.cfg)
 	api, err := s.startAPI(display)
 	if err == nil {
-		err = errors.Join(s.serve(ctx, api, display), api.stop())
+		dns := s.startDNS(sockets)
+		err = errors.Join(s.serve(ctx, api, display), api.stop(), dns.stop())
 	}
 	if s.cfg.Keep {
 		stopWatching().release()
@@ -155,15 +173,18 @@ const StartedLine = "swiftlet: started"
 // serve waits for the runtime and the API server, imports images, and runs the agent until ctx is done.
 func (s *Supervisor) serve(ctx context.Context, api *apiServer, display *Display) error {
 	s.progress("starting the runtime")
+	began := s.deps.Clock.Now()
 	if err := s.awaitRuntime(ctx); err != nil {
 		return withoutCancel(ctx, err)
 	}
+	s.progress("the runtime and its network are ready after %s", s.since(began))
 	if err := s.importImages(ctx); err != nil {
 		return withoutCancel(ctx, err)
 	}
 	if err := s.awaitAPI(ctx, api); err != nil {
 		return withoutCancel(ctx, err)
 	}
+	s.showLink()
 	fmt.Fprintln(s.deps.Out, StartedLine)
 	displayCtx, stopDisplay := context.WithCancel(context.Background())
 	displayStopped := make(chan struct{})
@@ -256,6 +277,11 @@ func (s *Supervisor) poll(ctx context.Context, limit time.Duration, doing string
 		case <-s.deps.Clock.After(25 * time.Millisecond):
 		}
 	}
+}
+
+// since returns the time since then, as it is shown.
+func (s *Supervisor) since(then time.Time) time.Duration {
+	return s.deps.Clock.Since(then).Round(100 * time.Millisecond)
 }
 
 func (s *Supervisor) progress(format string, args ...any) {

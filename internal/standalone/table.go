@@ -15,7 +15,7 @@ import (
 
 // table renders one row per pod, with the columns and status words of kubectl, and a note below the
 // row of a pod that is not up.
-func table(pods []shownPod, now time.Time) string {
+func table(pods []shownPod, now time.Time, colours bool) string {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAMESPACE\tNAME\tSTATUS\tREADY\tRESTARTS\tAGE\tIP")
@@ -25,8 +25,17 @@ func table(pods []shownPod, now time.Time) string {
 	}
 	_ = w.Flush()
 	rows := slices.Collect(strings.Lines(out.String()))
+	status := strings.Index(rows[0], "STATUS")
 	for i, p := range pods {
-		if text := orElse(p.note, awaitedDevice(p.Pod)); text != "" {
+		text := orElse(p.note, awaitedDevice(p.Pod))
+		if colours {
+			c := colourOf(p.Pod)
+			rows[i+1] = paintAt(rows[i+1], status, c)
+			if text != "" {
+				text = c.paint(text)
+			}
+		}
+		if text != "" {
 			rows[i+1] += notePrefix + text + "\n"
 		}
 	}

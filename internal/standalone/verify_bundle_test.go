@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestOnlyTheBundleOfTheBuildRuns(t *testing.T) {
@@ -73,7 +76,7 @@ func TestOnlyTheBundleOfTheBuildRuns(t *testing.T) {
 func TestPreflightVerifiesBundle(t *testing.T) {
 	cfg := fakeBundle(t)
 	writeProgram(t, cfg.Paths.program("containerd"), "another")
-	err := preflight(cfg)
+	err := preflight(cfg, clocktesting.NewFakeClock(time.Now()))
 	if err == nil || !strings.Contains(err.Error(), "check bundle: "+cfg.Paths.program("containerd")+" is not") {
 		t.Errorf("preflight does not reject a changed containerd: %v", err)
 	}

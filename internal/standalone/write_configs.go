@@ -69,6 +69,9 @@ func (s *Supervisor) writeConfigs(filter string) (runtimeChanged bool, err error
 	if _, err := writeIfChanged(p.AgentConfig(), agent, 0o600); err != nil {
 		return false, err
 	}
-	runtime := containerdConfig(p, s.cfg.SystemdCgroups, mayLowerOOMScore())
+	if err := writeRegistries(p, s.cfg.Registries); err != nil {
+		return false, err
+	}
+	runtime := containerdConfig(p, s.cfg.Registries, s.cfg.SystemdCgroups, mayLowerOOMScore())
 	return writeIfChanged(p.containerdConfig(), runtime, 0o600)
 }

@@ -7,9 +7,12 @@ fail() {
   exit 1
 }
 await() { # WHAT COMMAND…: becomes true within 30 s
-  local what=$1; shift
-  for _ in $(seq 300); do "$@" >/dev/null 2>&1 && { echo "ok: $what"; return; }; sleep 0.1; done
-  fail "$what"
+  local what=$1 end=$((SECONDS + 30)) last; shift
+  until last=$("$@" 2>&1); do
+    [ $SECONDS -lt $end ] || fail "$what: ${last:0:500}"
+    sleep 0.1
+  done
+  echo "ok: $what"
 }
 shows() { # NAME PATTERN, of a pod of the API or a static pod
   tac "$out" | grep -m1 -E "default/$1(-[^ ]+)? " | grep -qE "$2"

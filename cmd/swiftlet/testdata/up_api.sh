@@ -1,8 +1,8 @@
 #!/bin/bash
 # What a new user does with `swiftlet up --api` and kubectl, on a machine of its own (see up_test.go).
-# usage: up_api.sh SWIFTLET STATE MANIFESTS
+# usage: up_api.sh SWIFTLET STATE MANIFESTS NAMESERVER
 set -uo pipefail
-swiftlet=$1 state=$2 manifests=$3
+swiftlet=$1 state=$2 manifests=$3 nameserver=$4
 out=$state/out
 . testdata/functions.sh
 
@@ -18,6 +18,8 @@ up() {
   up=$!
 }
 
+. testdata/services.sh
+outside
 before=$(traces)
 up
 await "the output says how to use kubectl" grep -q "the API is ready after .*: export KUBECONFIG=$KUBECONFIG" "$out"
@@ -37,6 +39,8 @@ kubectl run mine --image=docker.io/swiftlet/example:1 -- serve :9000 / && kubect
 kubectl create deployment site --image=docker.io/swiftlet/example:1 -- /example serve :9001 / && kubectl rollout status deployment site --timeout=30s || fail "a Deployment: $(kubectl describe deployment,pods -l app=site)"
 kubectl delete deployment site || fail "a Deployment is not deleted"
 await "a Deployment's pods go with it" eval '[ -z "$(kubectl get pods -l app=site -o name)" ]'
+
+. testdata/kubectl.sh
 
 sed -i 's/Hello from a pod/Hello again/' "$manifests/web.yaml"
 await "a changed ConfigMap of the directory reaches the file" says 8080 "" "Hello again"
@@ -79,15 +83,22 @@ for api in https://10.88.0.1:6443 "https://$(field service kubernetes '{.spec.cl
 done
 echo "ok: a pod reaches the API"
 
+services
+
+bridge_netfilter_off
 first=$(apiserver)
 kill -9 $first || fail "the API server was not killed"
 await "the API server is back" eval '[ "$(apiserver)" != "$first" ] && kubectl get --raw /readyz'
 kubectl get pod web | grep -qE 'web +1/1 +Running +0' || fail "the pod did not survive the API server: $(kubectl get pod web)"
+await "pods reach Services without bridge netfilter" mine get http://site/hostname
+[[ "$(kubectl logs -l app=site --tail=1)" == 10.88.0.1:* ]] || fail "the proxy does not masquerade: $(kubectl logs -l app=site --tail=1)"
+kubectl delete deployment site --wait=false || fail "delete"
 rm "$manifests/job.yaml"
 await "files are followed again" eval '! kubectl get pod job'
 
 kill -9 $up; wait $up 2>/dev/null
 await "the API server ends with swiftlet" eval '[ -z "$(apiserver)" ]'
+await "and DNS" eval '! dns'
 says 8080 "" "Hello" || fail "the pod did not survive swiftlet"
 up
 await "the next one takes over" shows web 'Running ready 1/1 restarts 0'
@@ -103,8 +114,24 @@ echo "ok: nothing is left behind"
 grep -q "export KUBECONFIG=$KUBECONFIG" "$state/detached" || fail "up -d says: $(cat "$state/detached")"
 await "pods of the store run again" eval '"$swiftlet" kubectl get pod mine | grep -q "1/1 .*Running"'
 is pod mine '{.metadata.uid}' "$uid" || fail "it is another pod"
+await "volumes keep their data" stored treasure
+kubectl delete statefulset db && kubectl delete pvc data-db-0 || fail "a claim is not deleted"
+await "a volume goes with its claim" eval '[ -z "$(ls "$state/root/volumes")" ]'
 "$swiftlet" up -d --api --manifests "$manifests" --root "$state/root" >"$state/second" 2>&1 && fail "a second instance started"
 grep -q "already up" "$state/second" || fail "the second instance says: $(cat "$state/second")"
+
+"$swiftlet" backup --root "$state/root" "$state/backup" >"$state/saved" || fail "backup: $(cat "$state/saved")"
+grep -q "wrote $state/backup: .* objects at revision" "$state/saved" || fail "backup says: $(cat "$state/saved")"
+kubectl delete pod mine && kubectl run later --image=docker.io/swiftlet/example:1 -- serve :9002 / && kubectl wait --for=condition=Ready pod/later --timeout=30s || fail "changes after the backup"
+"$swiftlet" restore --root "$state/root" "$state/backup" >"$state/refused" 2>&1 && fail "restored under a node that runs"
+grep -q "stop the node first, with .swiftlet down." "$state/refused" || fail "restore says: $(cat "$state/refused")"
+"$swiftlet" down --root "$state/root" || fail "down before restore"
+"$swiftlet" restore --root "$state/root" "$state/backup" || fail "restore"
+"$swiftlet" up -d --api --manifests "$manifests" --root "$state/root" >"$state/detached" 2>&1 || fail "up after restore: $(cat "$state/detached")"
+await "a pod of the backup runs again" eval 'is pod mine "{.metadata.uid}" "$uid" && kubectl get pod mine | grep -q "1/1 .*Running"'
+await "the restored node is ready" is node "$(hostname)" '{.status.conditions[?(@.type=="Ready")].status}' True
+kubectl get pod later 2>/dev/null && fail "a pod that the backup does not have is there"
+pgrep -f "serve :9002" && fail "and it runs"
 "$swiftlet" down --root "$state/root" || fail "down"
 after=$(traces)
 [ "$before" = "$after" ] || fail "down left behind: $(diff <(echo "$before") <(echo "$after"))"
