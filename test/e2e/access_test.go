@@ -76,7 +76,17 @@ const everythingOn = `{readOnlyPort: 10255, enableSystemLogQuery: true, featureG
 // read-only port.
 func TestAccess(t *testing.T) {
 	t.Parallel()
-	node := configuredNode(t, "access", everythingOn)
+	node := bareNode(t, "access")
+	options := bed.KubeletOptions{Kind: kubelet, Config: everythingOn}
+	if kubelet == bed.Ours {
+		options.Flags = []string{"--enable-ui"}
+	}
+	if err := node.StartKubelet(t.Context(), options); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	space, rows := namespace(t), readAccessTable(t)
 	var all sync.WaitGroup
 	checkAccess := func(name string, client *http.Client, want func(accessRow) int) {
@@ -122,6 +132,7 @@ func TestAccess(t *testing.T) {
 	healthChecks(t, node)
 	nodeLogQueries(t, node)
 	checkStatuszAndFlagz(t, node)
+	pageThroughAPIServer(t, node)
 }
 
 // readOnlyPort requests one path of each kind without credentials.
@@ -131,7 +142,7 @@ func readOnlyPort(t *testing.T, node *bed.Box) {
 		"/healthz": 200, "/healthz/syncloop": 200, "/pods": 200, "/metrics": 200, "/metrics/slis": 200,
 		"/runningpods/": 405, "/containerLogs/none/none/none": 405, "/exec/none/none/none": 405, "/attach/": 405, "/run/": 405, "/portForward/": 405,
 		"/logs/": 405, "/logs/?query=none": 405, "/debug/pprof/cmdline": 405,
-		"/configz": 404, "/statusz": 404, "/flagz": 404, "/allocatedPods": 404, "/debug/flags/v": 404, "/checkpoint/none/none/none": 404, "/none": 404,
+		"/configz": 404, "/statusz": 404, "/flagz": 404, "/ui/": 404, "/allocatedPods": 404, "/debug/flags/v": 404, "/checkpoint/none/none/none": 404, "/none": 404,
 	} {
 		if code, body := request(t, http.DefaultClient, http.MethodGet, "http://"+node.Address()+":10255"+path); code != want {
 			t.Errorf("read-only port, %s: %d, want %d: %.200s", path, code, want, body)

@@ -82,6 +82,14 @@ func TestGracefulShutdown(t *testing.T) {
 func shutdownNode(t *testing.T) (*bed.Box, *logind.Logind) {
 	t.Helper()
 	node := bareNode(t, "shutdown")
+	login := startLogind(t, node)
+	startKubelet(t, node, "shutdownGracePeriod: 25s\nshutdownGracePeriodCriticalPods: 12s\n")
+	return node, login
+}
+
+// startLogind starts a D-Bus daemon and a fake logind on the node.
+func startLogind(t *testing.T, node *bed.Box) *logind.Logind {
+	t.Helper()
 	const socket, config = "/run/dbus/system_bus_socket", "/etc/kubernetes/bus.conf"
 	if err := os.WriteFile(node.Path(config), []byte(logind.BusConfig(socket)), 0o644); err != nil {
 		t.Fatal(err)
@@ -96,15 +104,7 @@ func shutdownNode(t *testing.T) (*bed.Box, *logind.Logind) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = login.Close() })
-	err = node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet,
-		Config: "shutdownGracePeriod: 25s\nshutdownGracePeriodCriticalPods: 12s\n"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := node.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return node, login
+	return login
 }
 
 func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {

@@ -147,17 +147,23 @@ func localVolume(node *bed.Box, folder string) corev1.PersistentVolumeSpec {
 // createVolumeAndClaim creates a volume and a claim that is bound to it.
 func createVolumeAndClaim(t *testing.T, in, name string, spec corev1.PersistentVolumeSpec) {
 	t.Helper()
+	createNamedVolume(t, in, name, in, spec)
+}
+
+// createNamedVolume is createVolumeAndClaim with the name of the volume.
+func createNamedVolume(t *testing.T, in, name, volumeName string, spec corev1.PersistentVolumeSpec) {
+	t.Helper()
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	spec.Capacity, spec.AccessModes, spec.StorageClassName = size, modes, "by-hand"
 	spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	spec.ClaimRef = &corev1.ObjectReference{Namespace: in, Name: name}
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: in}, Spec: spec}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumeName}, Spec: spec}
 	if _, err := client().CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	made := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: size}, StorageClassName: ptr.To("by-hand"), VolumeName: in,
+		AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: size}, StorageClassName: ptr.To("by-hand"), VolumeName: volumeName,
 	}}
 	if _, err := client().CoreV1().PersistentVolumeClaims(in).Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
