@@ -9,8 +9,9 @@ type breakage struct {
 }
 
 const (
-	path  = "-short ./test/path"
-	crash = "-short -run TestCrashMatrix/cases/^(start|start_of_a_job|deletion)$ ./test/simulate"
+	path   = "-short ./test/path"
+	counts = "-run ^TestCounts$ ./test/path"
+	crash  = "-short -run TestCrashMatrix/cases/^(start|start_of_a_job|deletion)$ ./test/simulate"
 )
 
 var breaks = []breakage{
@@ -80,4 +81,8 @@ var breaks = []breakage{
 		"	return plain(text)\n", "	return text\n", "./internal/why"},
 	{"a panic of a check for evictions ends the agent", "eviction/run.go",
 		"e.contained(func() { wait = e.synchronize(ctx) })", "wait = e.synchronize(ctx)", "./internal/eviction"},
+	{"a start reads the pod once more from the runtime", "podsync/refresh.go",
+		"	observed, err := s.deps.Observer.Refresh(ctx, uid)\n", "	_, _ = s.deps.Observer.Refresh(ctx, uid)\n	observed, err := s.deps.Observer.Refresh(ctx, uid)\n", counts},
+	{"a status is written twice", "status/run.go",
+		"	e.resourceVersion = version\n", "	e.resourceVersion = version\n	_ = p.unlocked(ctx, func(ctx context.Context) error {\n		_, err := p.client.PatchStatus(ctx, object.Namespace, object.Name, patch)\n		return err\n	})\n", counts},
 }
