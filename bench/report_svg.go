@@ -22,7 +22,7 @@ var Charts = []Chart{
 // Sizes of a chart, in pixels.
 const (
 	chartWidth = 760
-	labelWidth = 290
+	labelWidth = 320
 	barWidth   = 300
 	barHeight  = 12
 	rowGap     = 14
