@@ -11,7 +11,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images api test-api run check unit reference e2e test-cgroup2 ramps sanity churn fuzz simulate crash mutations bed vulncheck monitoring conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick scale test trust nightly clean
+.PHONY: help deps modules build swiftlet bundle images api test-api kills run check unit reference e2e why-faults test-cgroup2 ramps sanity page page-check page-test churn fuzz simulate crash mutations bed vulncheck monitoring conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick scale test trust nightly clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,11 +29,11 @@ build: deps bundle swiftlet images ## build bin/swiftlet, bin/bundle and bin/ima
 
 swiftlet: modules
 	$(call say,building bin/swiftlet)
-	@hashes=$$(hack/bundle-hashes.sh) && CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags "$(LDFLAGS) -X main.bundleHashes=$$hashes" -o bin/swiftlet ./cmd/swiftlet
+	@hashes=$$(hack/bundle-hashes.sh) && CGO_ENABLED=0 hack/progress.sh -n bin/swiftlet $(GO) build -trimpath -tags $(TAGS) -ldflags "$(LDFLAGS) -X main.bundleHashes=$$hashes" -o bin/swiftlet ./cmd/swiftlet
 
 bundle:
 	$(call say,building the runtime: containerd · runc · CNI plugins)
-	@mkdir -p bin && dir=$$(hack/build-tools.sh bundle) && ln -sfn "$$dir" bin/bundle
+	@mkdir -p bin && dir=$$(hack/progress.sh hack/build-tools.sh bundle) && ln -sfn "$$dir" bin/bundle
 
 images: modules
 	$(call say,building images)
@@ -43,12 +43,17 @@ images: modules
 # bin/swiftlet knows the programs by their hashes, so it is linked again.
 api: ## build bin/api, the API server and kubectl for `swiftlet up --api`
 	$(call say,building the API server)
-	@mkdir -p bin && dir=$$(hack/build-api.sh) && ln -sfn "$$dir" bin/api
+	@mkdir -p bin && dir=$$(hack/progress.sh hack/build-api.sh) && ln -sfn "$$dir" bin/api
 	@[ ! -e bin/swiftlet ] || $(MAKE) --no-print-directory swiftlet
 
 test-api: reference ## tests of the API server with kubectl (SWIFTLET_KILLS=50 for more kills under load)
 	$(call say,tests of the API server)
 	@cd apiserver && CGO_ENABLED=0 ../hack/gotest.sh -trimpath -count=1 ./...
+
+KILLS ?= 50
+kills: api build ## kill the API server, containerd and swiftlet KILLS (50) times each while clients write, and cut the power as often (needs root)
+	$(call say,kills under load)
+	@SWIFTLET_KILLS=$(KILLS) $(GO) test -count=1 -v -timeout 120m -run 'TestUpKills|TestPowerLoss' ./cmd/swiftlet
 
 run: build ## run the example pods on this machine, no cluster needed (needs root)
 	@[ "$$(id -u)" = 0 ] || { echo "pods need root; use: sudo make run"; exit 1; }
@@ -76,6 +81,28 @@ monitoring: modules ## check the rules and the dashboard of examples/monitoring 
 	@$(call fetch,examples/monitoring/check)
 	@$(GO) -C examples/monitoring/check test -count=1 ./...
 
+# The built page is committed, so that only those who change it need npm.
+install_page = cd page && npm ci --ignore-scripts --no-audit --no-fund --silent
+
+page: ## build the agent's page from page/src into internal/page/assets/dist (needs npm)
+	$(call say,building the page)
+	@$(install_page)
+	@$(call fetch,page/build)
+	@$(GO) -C page/build run .
+
+page-check: ## check that the committed page is what page/src builds (where npm is installed)
+	$(call say,page)
+	@if command -v npm >/dev/null; then \
+		$(install_page) && node --test --test-reporter=dot src && cd .. && ( $(call fetch,page/build) ) && $(GO) -C page/build test -count=1 ./...; \
+	else echo "npm is not installed: not checked"; fi
+
+# Chromium is 400 MB: only these tests install it.
+page-test: build ## tests that drive Chromium through the page, also of swiftlet up (needs root)
+	$(call say,the page in Chromium)
+	@hack/install-deps.sh chromium
+	@$(call fetch,test/page/browser)
+	@cd test/page/browser && ../../../hack/gotest.sh -count=1 ./...
+
 # Targets run one at a time. FUZZ=Name runs only targets of that name.
 FUZZTIME ?= 10m
 FUZZ     ?= Fuzz
@@ -99,13 +126,17 @@ mutations: modules ## deliberate breaks; prints which test caught each (BREAK=re
 
 reference: ## build the control plane and the reference kubelet for tests
 	$(call say,building the control plane for tests)
-	@hack/build-tools.sh reference >/dev/null && hack/build-metrics-server.sh >/dev/null
+	@hack/progress.sh hack/build-tools.sh reference >/dev/null && hack/build-metrics-server.sh >/dev/null
 
 e2e: api build reference ## tests with a real runtime and a real API server (needs root)
 	$(call say,end-to-end tests)
 	@hack/gotest.sh -count=1 -timeout 30m ./cmd/swiftlet ./test/bed ./test/e2e
 	@hack/gotest.sh -count=1 -run TestCgroup1 ./test/limits
 	@hack/gotest.sh -count=1 ./test/upstreamdiff
+
+why-faults: build reference ## inject all faults of pods and nodes in a real runtime; prints for each what swiftlet why says (needs root)
+	$(call say,why)
+	@SWIFTLET_WHY_FAULTS=all $(GO) test -count=1 -v -timeout 20m -run '^TestWhyOnRealRuntime$$' ./test/e2e
 
 # Tests are compiled on the host and run in user-mode Linux. Add packages here.
 test-cgroup2: build reference ## kernel tests on cgroup v2, in user-mode Linux (needs root)
@@ -188,7 +219,7 @@ scale: deps bundle reference ## 100, 300 and 1,000 nodes on one API server, and 
 	@$(GO) build -o bin/scale ./test/scale/cmd/scale
 	@bin/scale -publish $(ARGS)
 
-test: api build check unit monitoring sanity test-cgroup2 e2e smoke ## everything that must pass
+test: api build check unit monitoring page-check sanity test-cgroup2 e2e page-test smoke ## everything that must pass
 	$(call say,all tests passed)
 
 trust: build reference ## tests of reliability, class by class, each under 40 minutes (CLASS=, FORCE=1); repeat it to resume (needs root)

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs the missing Debian packages that the build and the tests need. If none is missing, it
-# prints nothing and needs no network.
+# Installs the missing Debian packages that the build and the tests need, and those that are named. If
+# none is missing, it prints nothing and needs no network.
+# usage: install-deps.sh [PACKAGE…]
 set -euo pipefail
 say() { echo "install-deps: $*" >&2; }
 
@@ -25,6 +26,7 @@ packages=(
   user-mode-linux # for tests on cgroup v2
   util-linux # unshare, nsenter, flock
   xfsprogs # for tests of project quotas
+  "$@"
 )
 
 missing=()
