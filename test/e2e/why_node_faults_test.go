@@ -137,22 +137,27 @@ shutdownGracePeriod: 25s
 shutdownGracePeriodCriticalPods: 12s
 `
 
+// whyEviction is the configuration of evictions of a node with smallDisk.
+const whyEviction = `
+evictionHard: {nodefs.available: 80Mi}
+evictionPressureTransitionPeriod: 1s
+`
+
 // testWhyNodeFaults injects faults of a whole node, one after another.
 func testWhyNodeFaults(t *testing.T) []whyRow {
 	t.Helper()
 	node := bareNode(t, "why-node")
 	login := startLogind(t, node)
-	startKubelet(t, node, whyNodeConfig)
+	inNode(t, node, "set -e\n"+smallDisk)
+	startKubelet(t, node, whyNodeConfig+whyEviction)
 	w := &whyPlace{T: t, node: node, in: clearedNamespace(t)}
 	w.inject([]whyFault{{name: "cpu-set", change: func(p *corev1.Pod) { setLimits(p, "cpu", "1000", "memory", "32Mi") },
 		step:   `pod: was rejected: its CPUs, memory and devices are not available on the NUMA nodes that the policy demands \(.+\), since`,
 		object: "spec.containers[*].resources, or topologyManagerPolicy of the node"}})
 	w.injectNetworkFaults()
 	w.injectRuntimeDown()
-	w.injectPressure("disk", "nodefs.available: 99%", `was evicted: the node's disk was too full`,
-		"spec.containers[*].resources.requests.ephemeral-storage, or what fills the node's disk",
-		`has too little disk space`, "what fills its disk, or evictionHard of the node")
-	w.injectPressure("memory", "memory.available: 99.9%", "", "", `has too little memory`, "the pods that use most memory, or evictionHard of the node")
+	w.injectDiskPressure()
+	w.injectMemoryPressure()
 	startPod(t, w.in, sleeper("node-shut-down", node.Name()))
 	eventually(t, timeout, func() string {
 		if login.Held() == 0 {
@@ -218,19 +223,28 @@ func (w *whyPlace) injectRuntimeDown() {
 	awaitReadyIs(w.T, w.node.Name(), corev1.ConditionTrue, "")
 }
 
-// injectPressure makes the kubelet see too little of a resource. pod is what it says about the pod that it evicts,
-// "" if the pod may be rejected as well when the kubelet has restarted.
-func (w *whyPlace) injectPressure(resource, threshold, pod, podObject, node, nodeObject string) {
+// injectDiskPressure fills the disk.
+func (w *whyPlace) injectDiskPressure() {
+	w.Helper()
+	const name = "disk-pressure"
+	w.clear()
+	startPod(w.T, w.in, sleeper(name, w.node.Name()))
+	inNode(w.T, w.node, "fallocate -l 130M /var/lib/kubelet/fill")
+	w.await(whyFault{name: "node: " + name, step: "node " + w.node.Name() + ": has too little disk space", object: "what fills its disk, or evictionHard of the node"}, "why")
+	w.await(whyFault{name: name, step: `pod: was evicted: the node's disk was too full \(.+\), since`,
+		object: "spec.containers[*].resources.requests.ephemeral-storage, or what fills the node's disk"}, "why", w.in, name)
+	inNode(w.T, w.node, "rm /var/lib/kubelet/fill")
+	awaitNode(w.T, w.node.Name(), timeout, schedulable)
+}
+
+// injectMemoryPressure restarts the kubelet with a threshold that no node can stay below. Pods may then be evicted
+// or rejected.
+func (w *whyPlace) injectMemoryPressure() {
 	w.Helper()
 	w.clear()
-	name := resource + "-pressure"
-	startPod(w.T, w.in, sleeper(name, w.node.Name()))
-	w.restart("evictionHard: {" + threshold + "}\nevictionPressureTransitionPeriod: 1s\n")
-	w.await(whyFault{name: "node: " + name, step: "node " + w.node.Name() + ": " + node, object: nodeObject}, "why")
-	if pod != "" {
-		w.await(whyFault{name: name, step: "pod: " + pod + ` \(.+\), since`, object: podObject}, "why", w.in, name)
-	}
-	w.restart("")
+	w.restart("evictionHard: {memory.available: 99.9%}\nevictionPressureTransitionPeriod: 1s\n")
+	w.await(whyFault{name: "node: memory-pressure", step: "node " + w.node.Name() + ": has too little memory", object: "the pods that use most memory, or evictionHard of the node"}, "why")
+	w.restart(whyEviction)
 	awaitNode(w.T, w.node.Name(), timeout, schedulable)
 	// The kubelet may have removed images that it found unused.
 	if err := w.node.ImportImages(w.Context()); err != nil {
