@@ -114,9 +114,9 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 		case <-ping.C():
 			err = p.send(w, []byte(": ping\n\n"))
 		case <-s.wake:
-			text := p.due(s)
-			if detail, changed := p.dueDetail(s); changed {
-				text = appendEvent(text, "detail", detail)
+			text, detail := p.due(s)
+			if detail {
+				text = p.appendDetail(text, s)
 			}
 			if len(text) == 0 {
 				continue
@@ -144,12 +144,12 @@ func (p *Page) send(w http.ResponseWriter, text []byte) error {
 	return nil
 }
 
-// due takes all that is due but the detail.
-func (p *Page) due(s *stream) (text []byte) {
+// due takes all that is due. detail: the pod of the page is due, too.
+func (p *Page) due(s *stream) (text []byte, detail bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !s.begun {
-		return nil
+		return nil, false
 	}
 	if s.list {
 		s.list = false
@@ -183,7 +183,8 @@ func (p *Page) due(s *stream) (text []byte) {
 			text = p.appendPodSample(text, s)
 		}
 	}
-	return text
+	detail, s.detail = s.detail, false
+	return text, detail
 }
 
 // listText is the complete list of pods.
@@ -220,22 +221,15 @@ func (p *Page) appendPodSample(text []byte, s *stream) []byte {
 	return text
 }
 
-// dueDetail describes the pod of the page, if that is due and has changed.
-func (p *Page) dueDetail(s *stream) (text []byte, changed bool) {
-	p.mu.Lock()
-	due := s.begun && s.detail && s.name != ""
-	s.detail = false
-	p.mu.Unlock()
-	if !due {
-		return nil, false
-	}
+// appendDetail describes the pod of the page, if it has changed.
+func (p *Page) appendDetail(text []byte, s *stream) []byte {
 	detail := p.detail(s.namespace, s.name)
 	sum := s.sum(detail)
 	if sum == s.sent {
-		return nil, false
+		return text
 	}
 	s.sent = sum
-	return encode(detail), true
+	return appendEvent(text, "detail", encode(detail))
 }
 
 // sum is a hash of the detail without the time at which it was made.
