@@ -280,7 +280,7 @@ func (p *Pool) Orphan(ref pod.Ref) {
 	p.start(w)
 }
 
-// add creates the worker of a new pod. A static pod waits until the last one with its name is
+// add creates the worker of a new pod. A static pod waits until all earlier ones with its name are
 // gone: they share host ports and host paths. The caller holds p.mu.
 func (p *Pool) add(of *v1.Pod) *worker {
 	w := &worker{
@@ -298,7 +298,7 @@ func (p *Pool) add(of *v1.Pod) *worker {
 	w.startAfter = p.startAfter[of.UID]
 	delete(p.startAfter, of.UID)
 	if pod.IsStatic(of) {
-		if other := p.byFullName(w.ref.FullName()); other != nil {
+		for _, other := range p.byFullName(w.ref.FullName()) {
 			w.startAfter = append(w.startAfter, other.gone)
 		}
 	}

@@ -269,13 +269,15 @@ func TestRejectedPodIsNeverSynced(t *testing.T) {
 	}
 }
 
+// static returns a static pod named web.
+func static(uid types.UID) *v1.Pod {
+	p := named("web")
+	p.UID = uid
+	p.Annotations = map[string]string{pod.AnnotationSource: string(pod.SourceFile)}
+	return p
+}
+
 func TestStaticPodWaitsForOlderPodWithSameName(t *testing.T) {
-	static := func(uid types.UID) *v1.Pod {
-		p := named("web")
-		p.UID = uid
-		p.Annotations = map[string]string{pod.AnnotationSource: string(pod.SourceFile)}
-		return p
-	}
 	s := newSteps()
 	release := make(chan struct{})
 	s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
@@ -285,6 +287,35 @@ func TestStaticPodWaitsForOlderPodWithSameName(t *testing.T) {
 	p.Handle(pod.Change{Op: pod.Remove, Pod: static("old")}, nil)
 	p.Handle(pod.Change{Op: pod.Add, Pod: static("new")}, nil)
 	s.expect(t, "stop web")
+	close(release)
+	s.expect(t, "finish web", "remove web", "sync web")
+}
+
+// TestWaitingPodIsRemovedWhileOlderPodHangs: a pod that waits for a hung one can be removed, and the next one with
+// its name still waits.
+func TestWaitingPodIsRemovedWhileOlderPodHangs(t *testing.T) {
+	s := newSteps()
+	release := make(chan struct{})
+	s.on["stop"] = func(_ context.Context, w pod.Work) (pod.Outcome, error) {
+		if w.Pod.UID == "hung" {
+			<-release
+		}
+		return pod.Outcome{}, nil
+	}
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: static("hung")}, nil)
+	s.expect(t, "sync web")
+	p.Handle(pod.Change{Op: pod.Remove, Pod: static("hung")}, nil)
+	s.expect(t, "stop web")
+	p.Handle(pod.Change{Op: pod.Add, Pod: static("waiting")}, nil)
+	p.Wake("waiting")
+	p.Handle(pod.Change{Op: pod.Add, Pod: static("next")}, nil)
+	p.Handle(pod.Change{Op: pod.Remove, Pod: static("waiting")}, nil)
+	s.expect(t, "stop web", "finish web", "remove web")
+	p.waitGone(t, "waiting")
+	if stage, found := p.Stage("next"); !found || stage != Syncing || len(s.seen) > 0 {
+		t.Errorf("the next pod is %v and does %d steps, want it to wait", stage, len(s.seen))
+	}
 	close(release)
 	s.expect(t, "finish web", "remove web", "sync web")
 }

@@ -80,22 +80,21 @@ func (t *Table) PodStates() []PodState {
 	return all
 }
 
-// byFullName returns the worker of the pod with this full name, or nil. The caller holds
-// t.mu.
-func (t *Table) byFullName(fullName string) *worker {
+// byFullName returns the workers of the pods with this full name. The caller holds t.mu.
+func (t *Table) byFullName(fullName string) (all []*worker) {
 	for _, w := range t.workers {
 		if w.ref.FullName() == fullName {
-			return w
+			all = append(all, w)
 		}
 	}
-	return nil
+	return all
 }
 
 // KnownByName reports whether a pod with this full name has a worker.
 func (t *Table) KnownByName(fullName string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.byFullName(fullName) != nil
+	return len(t.byFullName(fullName)) > 0
 }
 
 // Known reports whether the pod has a worker.

@@ -116,7 +116,8 @@ func (w *worker) run(ctx context.Context) (gone bool) {
 	return false
 }
 
-// awaitOthers returns true when startAfter are closed, and false when ctx is done.
+// awaitOthers returns true when startAfter are closed, or when the pod is to stop without having started: one that
+// it waits for may hang. It returns false when ctx is done.
 func (w *worker) awaitOthers(ctx context.Context) bool {
 	if len(w.startAfter) > 0 {
 		w.mu.Lock()
@@ -124,15 +125,23 @@ func (w *worker) awaitOthers(ctx context.Context) bool {
 		w.mu.Unlock()
 		meter.With(w.deps.Waits, of)
 	}
-	for _, other := range w.startAfter {
+	for len(w.startAfter) > 0 && w.isSyncing() {
 		select {
-		case <-other:
+		case <-w.startAfter[0]:
+			w.startAfter = w.startAfter[1:]
+		case <-w.wake:
 		case <-ctx.Done():
 			return false
 		}
 	}
 	w.startAfter = nil
 	return true
+}
+
+func (w *worker) isSyncing() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stage == Syncing
 }
 
 // park returns true if the worker has nothing to do until it is woken. Its goroutine must end then: most pods have
