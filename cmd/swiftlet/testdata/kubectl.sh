@@ -6,6 +6,24 @@ verb() { # NAME PATTERN COMMAND: its output matches
   grep -qE "$2" <<<"$got" || fail "$1: $3: $got"
   echo "ok: kubectl $1"
 }
+follows() { # NAME PATTERN INPUT COMMAND…: an endless command, which is ended when its output matches
+  local name=$1 pattern=$2 input=$3 pid; shift 3
+  mkfifo "$state/input" && exec 9<>"$state/input" || fail "$name: cannot make its input"
+  echo "$input" >&9
+  "$@" <"$state/input" >"$state/followed" 2>&1 9>&- & pid=$!
+  await "kubectl $name" grep -qE "$pattern" "$state/followed"
+  kill $pid; wait $pid 2>/dev/null
+  exec 9>&-; rm "$state/input"
+}
+logged() { # TEXT, OPTIONS of kubectl logs: prints the log when it has the text
+  local log
+  for n in {1..150}; do
+    log=$(kubectl logs "${@:2}" 2>&1)
+    grep -q "$1" <<<"$log" && break
+    sleep 0.2
+  done
+  echo "$log"
+}
 image=docker.io/swiftlet/example:1
 cli=$(dirname "$swiftlet")/api/kubectl
 
@@ -75,7 +93,7 @@ kubectl wait --for=condition=Ready pod/tools --timeout=30s && kubectl rollout st
 verb "describe: a pod that does not fit" 'FailedScheduling.* 0/1 nodes are available: 1 Insufficient cpu' 'kubectl wait --for=condition=PodScheduled=False pod/huge --timeout=10s; kubectl describe pod huge'
 verb "version" "Server Version: v1\.[0-9]+\.[0-9]" 'kubectl version'
 verb "get -o wide" "mine +1/1 +Running .* $(hostname) " 'kubectl get pods -o wide'
-verb "get -w" 'mine' 'timeout 1 "$cli" get pods -w'
+follows "get -w" mine "" "$cli" get pods -w
 verb "describe node" 'Allocated resources' 'kubectl describe node'
 # It waits for its input: kubectl does not show what a container writes before it is attached.
 once='{"spec": {"containers": [{"name": "once", "image": "'$image'", "stdin": true, "stdinOnce": true, "command": ["/bin/sh", "-c", "read line; echo got $line"],
@@ -83,18 +101,18 @@ once='{"spec": {"containers": [{"name": "once", "image": "'$image'", "stdin": tr
   "volumes": [{"name": "bin", "hostPath": {"path": "/usr/bin"}}, {"name": "lib", "hostPath": {"path": "/usr/lib"}}, {"name": "lib64", "hostPath": {"path": "/usr/lib64"}}]}}'
 verb "run --rm -i" 'got hello' 'echo hello | kubectl run once --rm -i --restart=Never --image=$image --overrides="$once"'
 verb "logs -l --since" 'mine: serving' 'kubectl logs -l run=mine --since=1h --tail=-1'
-verb "logs -f" 'serving' 'timeout 1 "$cli" logs -f mine'
+follows "logs -f" serving "" "$cli" logs -f mine
 verb "exec" '^/' 'kubectl exec tools -- /bin/pwd'
 verb "exec -it" '/dev/pts/' "script -qec '$cli exec -it tools -- /bin/tty' /dev/null"
-verb "attach" 'got hello' '(echo hello; sleep 1) | timeout 2 "$cli" attach -i tools'
+follows "attach" 'got hello' hello "$cli" attach -i tools
 echo data >"$state/sent"
 verb "cp" '^data$' "kubectl cp $state/sent tools:/work/file && kubectl cp tools:/work/file $state/received && cat $state/received"
 kubectl port-forward pod/mine 19000:9000 >/dev/null & forward=$!
 await "kubectl port-forward" page 19000 healthz
 kill $forward; wait $forward 2>/dev/null
-verb "debug" 'primes below 20' "kubectl debug mine --image=$image -c probe -- /example primes 20; for n in {1..50}; do kubectl logs mine -c probe && break; sleep 0.2; done"
-verb "debug --copy-to" 'primes below 30' "kubectl debug mine --copy-to=copy --container=mine -- /example primes 30; for n in {1..50}; do kubectl logs copy && break; sleep 0.2; done; kubectl delete pod copy --force"
-verb "debug node" 'primes below 40' "kubectl debug node/$(hostname) --image=$image -- /example primes 40; p=\$(kubectl get pods -o name | grep node-debugger); for n in {1..50}; do kubectl logs \$p && break; sleep 0.2; done; kubectl delete \$p --force"
+verb "debug" 'primes below 20' "kubectl debug mine --image=$image -c probe -- /example primes 20; logged 'primes below' mine -c probe"
+verb "debug --copy-to" 'primes below 30' "kubectl debug mine --copy-to=copy --container=mine -- /example primes 30; logged 'primes below' copy; kubectl delete pod copy --force"
+verb "debug node" 'primes below 40' "kubectl debug node/$(hostname) --image=$image -- /example primes 40; p=\$(kubectl get pods -o name | grep node-debugger); logged 'primes below' \$p; kubectl delete \$p --force"
 verb "top node" "^$(hostname) +[1-9][0-9]*m +[0-9]+% +[0-9]+Mi" 'kubectl top node'
 verb "top pod" 'burn-[^ ]+ +[1-9][0-9]+m +[0-9]+Mi' 'kubectl top pod'
 verb "top pod --containers" 'burn-[^ ]+ +c +[1-9][0-9]+m' 'kubectl top pod -A --containers -l app=burn'
