@@ -85,4 +85,12 @@ var breaks = []breakage{
 		"	observed, err := s.deps.Observer.Refresh(ctx, uid)\n", "	_, _ = s.deps.Observer.Refresh(ctx, uid)\n	observed, err := s.deps.Observer.Refresh(ctx, uid)\n", counts},
 	{"a status is written twice", "status/run.go",
 		"	e.resourceVersion = version\n", "	e.resourceVersion = version\n	_ = p.unlocked(ctx, func(ctx context.Context) error {\n		_, err := p.client.PatchStatus(ctx, object.Namespace, object.Name, patch)\n		return err\n	})\n", counts},
+	{"a worker that was woken is parked", "worker/worker.go",
+		"w.parked = len(w.wake) == 0", "w.parked = true", "./internal/worker"},
+	{"a pod that waits for another one cannot be removed", "worker/worker.go",
+		"for len(w.startAfter) > 0 && w.isSyncing() {", "for len(w.startAfter) > 0 {", "./internal/worker"},
+	{"a status that has to wait is never written", "status/publisher.go",
+		"		if p.pods[uid] == e {\n			p.enqueueIfNeeded(e)", "		if p.pods[uid] != e {\n			p.enqueueIfNeeded(e)", "./internal/status"},
+	{"a page begins before the list of pods is sent", "page/stream.go",
+		"	if !s.begun {\n		return nil, false\n	}\n", "", "./internal/page"},
 }
