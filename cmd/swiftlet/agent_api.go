@@ -19,6 +19,7 @@ import (
 
 	"swiftlet/internal/boundedio"
 	"swiftlet/internal/clip"
+	"swiftlet/internal/standalone"
 	"swiftlet/internal/why"
 )
 
@@ -72,11 +73,13 @@ func (f reachFlags) connect() (*agentAPI, error) {
 	_, err := os.Stat(pki("admin.crt"))
 	if local := !f.cluster && f.kubeconfig == "" && f.context == ""; local && err == nil {
 		tls := rest.TLSClientConfig{CAFile: pki("ca.crt"), CertFile: pki("admin.crt"), KeyFile: pki("admin.key")}
-		a, err := newAgentAPI(&rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", f.port), TLSClientConfig: tls}, v1.NamespaceDefault, false)
+		a, err := newAgentAPI(&rest.Config{Host: f.address(), TLSClientConfig: tls}, v1.NamespaceDefault, false)
 		if err == nil {
 			a.up = true
 		}
 		return a, err
+	} else if local && errors.Is(err, fs.ErrPermission) {
+		return f.connectAsMember()
 	} else if local && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read certificate of \"swiftlet up\": %w", err)
 	}
@@ -96,6 +99,23 @@ func (f reachFlags) connect() (*agentAPI, error) {
 	}
 	return newAgentAPI(config, namespace, true)
 }
+
+// connectAsMember reaches the kubelet of "swiftlet up" with the certificate in the kubeconfig, for who may read that
+// but not the keys of root.
+func (f reachFlags) connectAsMember() (*agentAPI, error) {
+	file := filepath.Join(f.root, standalone.KubeconfigName)
+	if err := readable(file); err != nil {
+		return nil, fmt.Errorf("reach \"swiftlet up\": only root and members of --kubeconfig-group may do this: %w", err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	return newAgentAPI(&rest.Config{Host: f.address(), TLSClientConfig: config.TLSClientConfig}, v1.NamespaceDefault, false)
+}
+
+// address is that of the kubelet of "swiftlet up".
+func (f reachFlags) address() string { return fmt.Sprintf("https://127.0.0.1:%d", f.port) }
 
 func newAgentAPI(config *rest.Config, namespace string, proxied bool) (*agentAPI, error) {
 	client, err := rest.HTTPClientFor(config)

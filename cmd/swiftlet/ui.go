@@ -16,7 +16,7 @@ import (
 const uiHelp = `Prints a link to the page of "swiftlet up" on this machine. The link works once, within an hour, and opens a session
 that ends with "swiftlet up". Whoever has it is an administrator of the node.
 
-Only root may do this.`
+Only root and members of --kubeconfig-group may do this.`
 
 func newUICommand() *cobra.Command {
 	var f reachFlags
@@ -41,7 +41,7 @@ func printLink(ctx context.Context, f reachFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if !a.up {
+	if a.proxied {
 		return fmt.Errorf("find the node: \"swiftlet up\" has not run with --root %s", f.root)
 	}
 	path, err := a.newLink(ctx)

@@ -7,6 +7,7 @@ out=$state/out
 . testdata/functions.sh
 
 echo '{apiVersion: v1, kind: Pod, metadata: {name: broken}, spec: {containers: [{name: app, image: "docker.io/none/none:1", imagePullPolicy: Never}]}}' >"$manifests/broken.yaml"
+[ "$api" ] && api="--api --kubeconfig-group=games"
 "$swiftlet" up $api --manifests "$manifests" --root "$state/root" >"$out" 2>"$state/log" &
 up=$!
 await "the web pod is ready" shows web 'Running ready 1/1 restarts 0'
@@ -18,6 +19,16 @@ case $link in https://127.0.0.1:10250/ui/login?token=*) ;; *) fail "the link is 
 name=web
 [ "$api" ] || name=web-$(hostname)
 SWIFTLET_TEST_LINK=$link SWIFTLET_TEST_CA=$state/root/pki/ca.crt SWIFTLET_TEST_POD=$name "$visitor" -test.run '^TestVisitor$' -test.v || fail "the page is wrong"
+chmod o+x "$state" "$(dirname "$state")"
+as() { setpriv --reuid nobody --regid nogroup --groups "$1" "${@:2}"; }
+if [ "$api" ]; then # members of the group are administrators
+  other=$(as games "$swiftlet" ui --root "$state/root" 2>&1)
+  case $other in https://127.0.0.1:10250/ui/login?token=*) ;; *) fail "the link of a member is $other" ;; esac
+  as games "$swiftlet" why broken --root "$state/root" >"$state/answer" || fail "a member may not ask why: $(cat "$state/answer")"
+  grep -q 'container app: image' "$state/answer" || fail "why says to a member: $(cat "$state/answer")"
+fi
+as nogroup "$swiftlet" ui --root "$state/root" >"$state/answer" 2>&1 && fail "anyone gets a link"
+grep -q 'only root and members of --kubeconfig-group may do this' "$state/answer" || fail "swiftlet ui says to others: $(cat "$state/answer")"
 code() { curl -s -o "$state/answer" -w '%{http_code}' --cacert "$state/root/pki/ca.crt" "$@"; }
 [ "$(code "$link")" = 403 ] || fail "a link works twice"
 for path in ui/ ui/api/stream ui/api/history "ui/api/pods/default/$name" pods page/x/ui/; do
