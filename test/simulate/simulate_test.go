@@ -90,7 +90,7 @@ func TestSimulate(t *testing.T) {
 	case testing.Short():
 		count = 6 // with the race detector
 	default:
-		count = 120
+		count = 300
 	}
 	result := tally.New(t, "simulate")
 	start := time.Now()
