@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
@@ -43,16 +42,9 @@ func imageCommand(use, short string, args cobra.PositionalArgs,
 		Use: use, Short: short, Args: args,
 		RunE: func(command *cobra.Command, args []string) error {
 			command.SilenceUsage = true
-			cfg, err := f.config()
-			if err != nil {
-				return err
-			}
-			client, err := cri.Dial(cri.Config{RuntimeEndpoint: cfg.Paths.Socket(), RequestTimeout: 2 * time.Minute})
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			return do(command.Context(), cfg, standalone.Deps{Clock: clock.RealClock{}, Out: command.OutOrStdout()}, client, args)
+			return f.withRuntime(func(cfg standalone.Config, client *cri.Client) error {
+				return do(command.Context(), cfg, standalone.Deps{Clock: clock.RealClock{}, Out: command.OutOrStdout()}, client, args)
+			})
 		},
 	}
 	f.addPlaces(command.Flags())
