@@ -69,7 +69,7 @@ func (p *Page) runOpen(ctx context.Context) {
 		case <-ticks.C():
 		}
 		now := p.deps.Clock.Now()
-		if slotOf(now) != slotOf(sampled) {
+		if p.axis.slot(now) != p.axis.slot(sampled) {
 			sampled = now
 			p.sampleNode()
 			readings.request()
@@ -247,7 +247,7 @@ func (p *Page) sampleNode() {
 func (p *Page) addUsage(pods []statsapi.PodStats) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	changed := p.usage.add(pods, p.deps.Clock.Now())
+	changed := p.usage.add(pods, p.axis.slot(p.deps.Clock.Now()))
 	for _, uid := range changed {
 		r := p.rows[uid]
 		if r == nil {

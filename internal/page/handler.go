@@ -98,7 +98,7 @@ func (p *Page) servePod(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.mu.Lock()
-	detail.History = p.usage.history(detail.Row.UID, p.deps.Clock.Now())
+	detail.History = p.usage.history(detail.Row.UID, p.axis, p.deps.Clock.Now())
 	p.mu.Unlock()
 	p.writeJSON(w, detail)
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"time"
 
+	"swiftlet/internal/instant"
 	"swiftlet/internal/stats"
 )
 
@@ -21,12 +22,14 @@ const (
 
 // nodeSamples has the node's usage over the last hour.
 type nodeSamples struct {
+	axis axis
 	ring ring
 	last stats.Counters
+	boot time.Time // on the monotonic clock
 }
 
-func newNodeSamples() nodeSamples {
-	return nodeSamples{ring: ring{series: nodeSeries, points: nodePoints}}
+func newNodeSamples(axis axis) nodeSamples {
+	return nodeSamples{axis: axis, ring: ring{series: nodeSeries, points: nodePoints}}
 }
 
 // add adds a reading. Rates are those since the reading before, unless that is too short ago for one.
@@ -42,27 +45,30 @@ func (n *nodeSamples) add(now stats.Counters) {
 		}
 		return float32((value - earlier) / passed)
 	}
-	n.ring.add(slotOf(now.At), carried,
+	if n.boot.IsZero() && !now.Boot.IsZero() {
+		n.boot = instant.Past(now.Boot, now.At)
+	}
+	n.ring.add(n.axis.slot(now.At), carried,
 		rate(now.CPUSeconds, before.CPUSeconds), float32(now.Memory), float32(now.Disk), rate(now.RX, before.RX), rate(now.TX, before.TX),
 		float32(now.PSICPU), float32(now.PSIMemory), float32(now.PSIIO))
 	n.last = now
 }
 
 func (n *nodeSamples) history(now time.Time) NodeHistory {
-	until := slotOf(now)
+	until := n.axis.slot(now)
 	list := func(series int) []*float32 { return n.ring.list(series, until) }
 	return NodeHistory{Interval: int64(interval / time.Second), Node: NodeSeries{
-		T: n.ring.times(until), CPU: list(seriesCPU), Memory: list(seriesMemory), Disk: list(seriesDisk), RX: list(seriesRX), TX: list(seriesTX),
+		T: n.axis.times(nodePoints, until, now), CPU: list(seriesCPU), Memory: list(seriesMemory), Disk: list(seriesDisk), RX: list(seriesRX), TX: list(seriesTX),
 		PSICPU: list(seriesPSICPU), PSIMemory: list(seriesPSIMemory), PSIIO: list(seriesPSIIO),
 	}}
 }
 
 // newest is the newest point.
-func (n *nodeSamples) newest() Sample {
+func (n *nodeSamples) newest(now time.Time) Sample {
 	at := n.ring.last
 	get := func(series int) *float32 { return n.ring.get(series, at) }
 	return Sample{
-		T: at * int64(interval/time.Second), CPU: get(seriesCPU), Memory: get(seriesMemory), Disk: get(seriesDisk), RX: get(seriesRX), TX: get(seriesTX),
+		T: n.axis.wall(at, now), CPU: get(seriesCPU), Memory: get(seriesMemory), Disk: get(seriesDisk), RX: get(seriesRX), TX: get(seriesTX),
 		PSICPU: get(seriesPSICPU), PSIMemory: get(seriesPSIMemory), PSIIO: get(seriesPSIIO),
 	}
 }

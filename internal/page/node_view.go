@@ -21,7 +21,7 @@ func (p *Page) nodeView(node *v1.Node, sentence string, now time.Time) NodeView 
 		Capacity: amountsOf(node.Status.Capacity), Allocatable: amountsOf(node.Status.Allocatable), Requests: p.requests(),
 		Version: info.KubeletVersion, Kernel: info.KernelVersion, Runtime: info.ContainerRuntimeVersion, OS: info.OSImage,
 		// In minutes, as the page counts on: an unchanged node is not sent again.
-		Uptime: uptime(p.samples.last.Boot, now.Truncate(time.Minute)), Pods: PodsSummary{Total: len(p.rows)},
+		Uptime: uptime(p.samples.boot, now), Pods: PodsSummary{Total: len(p.rows)},
 	}
 	for _, c := range node.Status.Conditions {
 		view.Conditions = append(view.Conditions, Condition{string(c.Type), string(c.Status), c.Reason, c.Message, c.LastTransitionTime.Time})

@@ -64,6 +64,7 @@ type Deps struct {
 type Page struct {
 	deps Deps
 	mux  *http.ServeMux
+	axis axis
 	// opened wakes Run for the first page, open is set while there are any.
 	opened notify.Signal
 	open   atomic.Bool
@@ -88,7 +89,8 @@ func New(deps Deps) (*Page, error) {
 	}); err != nil {
 		return nil, err
 	}
-	p := &Page{deps: deps, opened: notify.New(), rows: map[types.UID]*row{}, streams: map[*stream]bool{}, samples: newNodeSamples()}
+	p := &Page{deps: deps, axis: newAxis(deps.Clock.Now()), opened: notify.New(), rows: map[types.UID]*row{}, streams: map[*stream]bool{}}
+	p.samples = newNodeSamples(p.axis)
 	p.mux = p.routes()
 	deps.Statuses.SubscribePods(p.markDirty)
 	return p, nil
@@ -149,9 +151,10 @@ func (p *Page) report(of *v1.Pod) *why.Report {
 	return &r
 }
 
+// uptime is in seconds, of whole minutes.
 func uptime(boot, now time.Time) int64 {
 	if boot.IsZero() {
 		return 0
 	}
-	return int64(now.Sub(boot) / time.Second)
+	return int64(now.Sub(boot).Truncate(time.Minute) / time.Second)
 }

@@ -26,7 +26,7 @@ type podSeries struct {
 }
 
 // add adds a reading and returns the pods whose usage has changed. Pods that are not in it are dropped.
-func (s *podSamples) add(all []statsapi.PodStats, now time.Time) (changed []types.UID) {
+func (s *podSamples) add(all []statsapi.PodStats, slot int64) (changed []types.UID) {
 	seen := make(map[types.UID]bool, len(all))
 	if s.pods == nil {
 		s.pods = map[types.UID]*podSeries{}
@@ -43,7 +43,7 @@ func (s *podSamples) add(all []statsapi.PodStats, now time.Time) (changed []type
 		if use := (podUse{coresOf(p.CPU), workingSetOf(p.Memory)}); !use.equal(series.use) {
 			series.use, changed = use, append(changed, uid)
 		}
-		series.add(p.Containers, slotOf(now))
+		series.add(p.Containers, slot)
 	}
 	maps.DeleteFunc(s.pods, func(uid types.UID, _ *podSeries) bool { return !seen[uid] })
 	return changed
@@ -74,10 +74,9 @@ func (s *podSamples) use(uid types.UID) podUse {
 	return podUse{}
 }
 
-func (s *podSamples) history(uid types.UID, now time.Time) *PodHistory {
-	empty := ring{points: podPoints}
-	until := slotOf(now)
-	h := &PodHistory{T: empty.times(until), Containers: map[string]ContainerSeries{}}
+func (s *podSamples) history(uid types.UID, axis axis, now time.Time) *PodHistory {
+	until := axis.slot(now)
+	h := &PodHistory{T: axis.times(podPoints, until, now), Containers: map[string]ContainerSeries{}}
 	if series := s.pods[uid]; series != nil {
 		for name, r := range series.containers {
 			h.Containers[name] = ContainerSeries{r.list(0, until), r.list(1, until)}
@@ -87,9 +86,9 @@ func (s *podSamples) history(uid types.UID, now time.Time) *PodHistory {
 }
 
 // newest is the newest point of the pod's history.
-func (s *podSamples) newest(uid types.UID, now time.Time) PodSample {
-	at := slotOf(now)
-	sample := PodSample{T: at * int64(interval/time.Second), Containers: map[string]ContainerSample{}}
+func (s *podSamples) newest(uid types.UID, axis axis, now time.Time) PodSample {
+	at := axis.slot(now)
+	sample := PodSample{T: axis.wall(at, now), Containers: map[string]ContainerSample{}}
 	if series := s.pods[uid]; series != nil {
 		for name, r := range series.containers {
 			sample.Containers[name] = ContainerSample{r.get(0, at), r.get(1, at)}

@@ -22,11 +22,12 @@ type ring struct {
 	values         []float32
 }
 
-// slotOf is the number of the interval that has the time.
-func slotOf(at time.Time) int64 { return at.UnixNano() / int64(interval) }
-
-// add sets the values of a slot. They stand for the unknown slots before it, too, up to reach of them.
+// add sets the values of a slot, unless it is older than what the ring holds. They stand for the unknown slots before it,
+// too, up to reach of them.
 func (r *ring) add(slot int64, reach int64, values ...float32) {
+	if slot < 0 || r.values != nil && slot <= r.last-int64(r.points) {
+		return
+	}
 	if r.values == nil {
 		r.values = make([]float32, r.series*r.points)
 		for i := range r.values {
@@ -34,7 +35,7 @@ func (r *ring) add(slot int64, reach int64, values ...float32) {
 		}
 		r.last = slot - 1
 	}
-	if slot <= r.last-int64(r.points) || slot > r.last+int64(r.points) { // the clock was set
+	if slot > r.last+int64(r.points) { // none of the older ones is left
 		r.fill(unknown)
 		r.last = slot - 1
 	}
@@ -80,15 +81,6 @@ func (r *ring) get(series int, slot int64) *float32 {
 		return nil
 	}
 	return known(*r.at(series, slot))
-}
-
-// times are the times of the points of list in seconds since 1970.
-func (r *ring) times(until int64) []int64 {
-	all := make([]int64, r.points)
-	for i := range all {
-		all[i] = (until - int64(r.points-1-i)) * int64(interval/time.Second)
-	}
-	return all
 }
 
 var unknown = float32(math.NaN())

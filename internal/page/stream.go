@@ -175,7 +175,7 @@ func (p *Page) due(s *stream) (text []byte, detail bool) {
 	}
 	if s.sample {
 		s.sample = false
-		text = appendEvent(text, "sample", encode(p.samples.newest()))
+		text = appendEvent(text, "sample", encode(p.samples.newest(p.deps.Clock.Now())))
 	}
 	if s.podSample {
 		s.podSample = false
@@ -215,7 +215,7 @@ func (p *Page) usageText(s *stream) []byte {
 func (p *Page) appendPodSample(text []byte, s *stream) []byte {
 	for uid, r := range p.rows {
 		if r.view.Namespace == s.namespace && r.view.Name == s.name {
-			return appendEvent(text, "containers", encode(p.usage.newest(uid, p.deps.Clock.Now())))
+			return appendEvent(text, "containers", encode(p.usage.newest(uid, p.axis, p.deps.Clock.Now())))
 		}
 	}
 	return text

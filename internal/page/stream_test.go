@@ -19,19 +19,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
-	"k8s.io/utils/clock"
 
 	"swiftlet/internal/page/assets"
 	"swiftlet/internal/stats"
 	"swiftlet/internal/why"
+	"swiftlet/test/stepclock"
 )
 
 // fakeNode has pods, each with a message as its status.
 type fakeNode struct {
+	clock            stepclock.Clock
 	mu               sync.Mutex
 	pods             map[types.UID]*v1.Pod
 	changed          func(types.UID)
 	counters, usages int // readings so far
+	cores, used      float64
+	read             time.Time // when the counters were read
 }
 
 func (f *fakeNode) set(name, message string) {
@@ -77,7 +80,12 @@ func (f *fakeNode) Counters() stats.Counters {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.counters++
-	return stats.Counters{At: time.Now()}
+	now := f.clock.Now()
+	if !f.read.IsZero() {
+		f.used += f.cores * now.Sub(f.read).Seconds()
+	}
+	f.read = now
+	return stats.Counters{At: now, CPUSeconds: f.used}
 }
 
 func (f *fakeNode) UsageSummary(context.Context) (*statsapi.Summary, error) {
@@ -181,7 +189,7 @@ func nodeWithPage(t *testing.T) (*fakeNode, *Page) {
 	f := &fakeNode{pods: map[types.UID]*v1.Pod{}}
 	p, err := New(Deps{
 		Pods: f, Statuses: fakeStatuses{f}, Why: f, Usage: f, Node: func() *v1.Node { return &v1.Node{} }, Events: func() []v1.Event { return nil },
-		Open: assets.Open, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
+		Open: assets.Open, Clock: &f.clock, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -393,7 +401,7 @@ type deadBrowser struct{ http.ResponseWriter }
 func (deadBrowser) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestSendFails(t *testing.T) {
-	if err := (&Page{deps: Deps{Clock: clock.RealClock{}}}).send(deadBrowser{httptest.NewRecorder()}, []byte("x")); !errors.Is(err, io.ErrClosedPipe) {
+	if err := (&Page{deps: Deps{Clock: &stepclock.Clock{}}}).send(deadBrowser{httptest.NewRecorder()}, []byte("x")); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("got %v", err)
 	}
 }

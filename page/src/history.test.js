@@ -18,6 +18,15 @@ test("appendContainers fills what is unknown", () => {
   assert.equal(appendContainers(history, { t: 20, containers: {} }, 3), history);
 });
 
+test("older points move with the node's clock", () => {
+  for (const step of [3600, -3600, -20]) {
+    const t = 30 + step;
+    assert.deepEqual(append({ t: [10, 20], cpu: [1, 2] }, { t, cpu: 3 }, 3), { t: [t - 20, t - 10, t], cpu: [1, 2, 3] });
+    const containers = appendContainers({ t: [10, 20], containers: { a: { cpu: [1, 2], memory: [3, 4] } } }, { t, containers: {} }, 3);
+    assert.deepEqual(containers.t, [t - 20, t - 10, t]);
+  }
+});
+
 test("trim drops what is before the first known value", () => {
   assert.deepEqual(trim({ t: [1, 2, 3, 4], cpu: [null, null, null, 5], rx: [null, 0, null, 6] }), { t: [2, 3, 4], cpu: [null, null, 5], rx: [0, null, 6] });
   assert.deepEqual(trim({ t: [1, 2], cpu: [null, null] }), { t: [], cpu: [] });
