@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/instant"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/why"
@@ -47,7 +48,7 @@ func NewBoard(cfg BoardConfig) *Board {
 
 // Run reports until ctx is done.
 func (b *Board) Run(ctx context.Context) error {
-	shown := map[types.UID]bool{}
+	shown, waits := map[types.UID]bool{}, map[types.UID]wait{}
 	var again <-chan time.Time
 	for {
 		select {
@@ -63,7 +64,7 @@ func (b *Board) Run(ctx context.Context) error {
 				continue // its worker has not begun, or is done with it
 			}
 			present[p.UID] = true
-			note, settled := b.note(&p)
+			note, settled := b.note(&p, waits)
 			if !settled && again == nil {
 				again = b.cfg.Clock.After(noteInterval)
 			}
@@ -71,6 +72,7 @@ func (b *Board) Run(ctx context.Context) error {
 		}
 		for uid := range shown {
 			if !present[uid] {
+				delete(waits, uid)
 				b.cfg.Forget(uid)
 			}
 		}
@@ -78,8 +80,12 @@ func (b *Board) Run(ctx context.Context) error {
 	}
 }
 
+// wait is since when a pod waits: as its report says, and on the monotonic clock. The times of a pod's status do not
+// follow the wall clock when it is set.
+type wait struct{ reported, since time.Time }
+
 // note says why the pod is not up. settled: it does not change unless the pod's status does.
-func (b *Board) note(p *v1.Pod) (text string, settled bool) {
+func (b *Board) note(p *v1.Pod, waits map[types.UID]wait) (text string, settled bool) {
 	if p.Status.Phase == v1.PodSucceeded && p.DeletionTimestamp == nil {
 		return "", true
 	}
@@ -87,7 +93,11 @@ func (b *Board) note(p *v1.Pod) (text string, settled bool) {
 	if !found || r.UID != p.UID || r.Cause.Up {
 		return "", true
 	}
-	if isOnItsWay(r, b.cfg.Clock.Now()) {
+	now := b.cfg.Clock.Now()
+	if known := waits[p.UID]; !known.reported.Equal(r.Cause.Since) {
+		waits[p.UID] = wait{r.Cause.Since, instant.Of(r.Cause.Since, now)}
+	}
+	if isOnItsWay(r, now.Sub(waits[p.UID].since)) {
 		return "", false
 	}
 	return r.Cause.Note(), pod.IsTerminal(p.Status.Phase) && p.DeletionTimestamp == nil
@@ -95,7 +105,7 @@ func (b *Board) note(p *v1.Pod) (text string, settled bool) {
 
 // isOnItsWay reports whether nothing has failed and nothing takes long. The text of a pod that is being stopped names
 // its processes.
-func isOnItsWay(r why.Report, now time.Time) bool {
+func isOnItsWay(r why.Report, waited time.Duration) bool {
 	c := r.Cause
-	return (c.Text == "" || len(r.Processes) > 0) && c.Class == why.Unclassified && c.Attempts < 2 && now.Sub(c.Since) < notePatience
+	return (c.Text == "" || len(r.Processes) > 0) && c.Class == why.Unclassified && c.Attempts < 2 && waited < notePatience
 }

@@ -15,6 +15,7 @@ import (
 
 	"swiftlet/internal/pod"
 	"swiftlet/internal/why"
+	"swiftlet/test/stepclock"
 )
 
 // onePod has one pod, with its status, and none in the runtime.
@@ -110,4 +111,67 @@ func TestBoardNotes(t *testing.T) {
 			t.Errorf("a pod that is up was shown %d times in an hour without a change", len(notes))
 		}
 	})
+}
+
+// TestBoardNotesAcrossClockStep: a pod whose step hangs, or whose container is not ready, has its note after the same
+// time whichever way the clock is set.
+func TestBoardNotesAcrossClockStep(t *testing.T) {
+	for name, c := range map[string]struct {
+		step  time.Duration
+		ready bool // the container runs, and its probe has not passed
+	}{
+		"mount, an hour back": {-time.Hour, false}, "mount, an hour ahead": {time.Hour, false},
+		"probe, an hour back": {-time.Hour, true}, "probe, an hour ahead": {time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock, tracker := new(stepclock.Clock), why.New()
+				one := &onePod{Pod: &v1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"},
+					Spec:       v1.PodSpec{Volumes: []v1.Volume{{Name: "data"}}, Containers: []v1.Container{{Name: "app", Image: "x", ReadinessProbe: &v1.Probe{}}}},
+				}}
+				view, err := NewPodView(PodViewDeps{Desired: one, Observer: noneObserved{}, Statuses: one})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var mu sync.Mutex
+				var last string
+				board := NewBoard(BoardConfig{
+					View: view, Clock: clock, Why: WhyView{Steps: tracker, Statuses: one, Clock: clock},
+					Show: func(_ *v1.Pod, note string) {
+						mu.Lock()
+						defer mu.Unlock()
+						last = note
+					},
+					Forget: func(types.UID) {},
+				})
+				go func() { _ = board.Run(t.Context()) }()
+				check := func(when string, want bool) {
+					t.Helper()
+					synctest.Wait()
+					mu.Lock()
+					defer mu.Unlock()
+					if (last != "") != want {
+						t.Errorf("%s the note is %q", when, last)
+					}
+				}
+				tracker.Track(one.Pod, why.Starting, nil, clock.Now())
+				if c.ready {
+					one.Status = v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{
+						Name: "app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(clock.Wall())}},
+					}}}
+				} else {
+					tracker.Begin("u", why.Step{Kind: why.Volume, Name: "data"}, clock.Now())
+				}
+				one.changed()
+				synctest.Wait()
+				time.Sleep(time.Second)
+				clock.Step(c.step)
+				one.changed()
+				check("a second after the begin", false)
+				time.Sleep(2 * noteInterval)
+				check("some seconds later", true)
+			})
+		})
+	}
 }

@@ -88,7 +88,7 @@ func (in *input) crashed(c *v1.Container, s *v1.ContainerStatus, last *v1.Contai
 // exit says why a container ended.
 func (in *input) exit(container string, last *v1.ContainerStateTerminated) (what, fix, text string) {
 	for _, k := range []Kind{Liveness, Startup} {
-		if s := in.step(Step{k, container}); s != nil && s.Class != Unclassified && !s.Began.After(last.FinishedAt.Time.Add(time.Second)) && last.Reason != reasonOOM {
+		if s := in.step(Step{k, container}); s != nil && s.Class != Unclassified && !s.clock.After(last.FinishedAt.Time.Add(time.Second)) && last.Reason != reasonOOM {
 			what, fix = probeWords(in.field(container), s)
 			return "was stopped: " + what, fix, oneLine(s.Error)
 		}

@@ -67,6 +67,8 @@ type StepReport struct {
 	Class  Class  `json:"class,omitempty"`
 	Object string `json:"object,omitempty"`
 	Error  string `json:"error,omitempty"`
+
+	clock time.Time // what the wall clock showed at Began
 }
 
 // States of a step.
@@ -134,10 +136,11 @@ func (t *Tracker) Report(uid types.UID, status *v1.PodStatus, now time.Time) (re
 		t.mu.Unlock()
 		return report, false
 	}
-	in := input{pod: r.pod, failure: r.failure, stage: r.stage, since: instantOf(r.since), next: instantOf(r.next), now: now, status: status}
+	line := timeline{now, t.offset(now)}
+	in := input{pod: r.pod, failure: r.failure, stage: r.stage, since: line.at(r.since), next: line.at(r.next), now: now.UTC(), status: status}
 	omitted := r.omitted
 	for i := range r.steps {
-		in.steps = append(in.steps, r.steps[i].report())
+		in.steps = append(in.steps, r.steps[i].report(line))
 	}
 	t.mu.Unlock()
 	if in.status == nil {
@@ -148,7 +151,7 @@ func (t *Tracker) Report(uid types.UID, status *v1.PodStatus, now time.Time) (re
 	})
 	cause := in.explain()
 	report = Report{
-		Namespace: in.pod.Namespace, Name: in.pod.Name, UID: in.pod.UID, At: now.UTC(), Stage: in.stage.String(), Phase: in.status.Phase,
+		Namespace: in.pod.Namespace, Name: in.pod.Name, UID: in.pod.UID, At: in.now, Stage: in.stage.String(), Phase: in.status.Phase,
 		Ready: isReady(in.status), Cause: cause, Steps: in.steps, Omitted: omitted,
 	}
 	report.Sentence = cause.Sentence(report.At)
@@ -175,9 +178,9 @@ func Unscheduled(p *v1.Pod, now time.Time) Report {
 	return report
 }
 
-func (e *entry) report() StepReport {
+func (e *entry) report(line timeline) StepReport {
 	s := StepReport{
-		Step: e.Step, Since: instantOf(e.since), Began: instantOf(e.began), Ended: instantOf(e.ended), Next: instantOf(e.next),
+		Step: e.Step, Since: line.at(e.since), Began: line.at(e.began), Ended: line.at(e.ended), Next: line.at(e.next), clock: time.Unix(0, e.clock),
 		Attempts: int(e.tries), Bytes: e.bytes, State: done,
 	}
 	switch {

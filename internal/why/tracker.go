@@ -45,6 +45,9 @@ func (s Stage) String() string { return stageNames[s] }
 type Tracker struct {
 	mu   sync.Mutex
 	pods map[types.UID]*record
+	// start is before the first pod was tracked. All other times are kept as nanoseconds since then, on the monotonic
+	// clock; zero is never.
+	start time.Time
 }
 
 // New returns an empty Tracker.
@@ -62,11 +65,12 @@ type record struct {
 	steps   []entry
 }
 
-// entry is one step. Times are in nanoseconds since 1970, zero is never.
+// entry is one step.
 type entry struct {
 	Step
 	since  int64 // begin of the first attempt since the last success
 	began  int64 // begin of the last attempt
+	clock  int64 // what the wall clock showed then, in nanoseconds since 1970, to compare with times of the runtime
 	ended  int64 // end of the last attempt; zero while it runs
 	next   int64
 	bytes  int64
@@ -89,8 +93,9 @@ func (t *Tracker) Await(p *v1.Pod, now time.Time) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := now.UnixNano()
-	t.pods[p.UID] = &record{pod: p, since: at, steps: []entry{{Step: Step{Kind: Admission}, since: at, began: at, tries: 1}}}
+	e := entry{Step: Step{Kind: Admission}}
+	e.begin(t.offset(now), now)
+	t.pods[p.UID] = &record{pod: p, since: e.since, steps: []entry{e}}
 }
 
 // Track begins or continues to record the steps of a pod, as of its latest version and failure.
@@ -102,15 +107,17 @@ func (t *Tracker) Track(p *v1.Pod, stage Stage, failure *pod.Failure, now time.T
 	defer t.mu.Unlock()
 	r := t.pods[p.UID]
 	if r == nil {
-		at := now.UnixNano()
-		r = &record{since: at, steps: []entry{{Step: Step{Kind: Admission}, since: at, began: at, ended: at, tries: 1, failed: failure != nil}}}
+		e := entry{Step: Step{Kind: Admission}}
+		e.begin(t.offset(now), now)
+		e.ended, e.failed = e.began, failure != nil
+		r = &record{since: e.since, steps: []entry{e}}
 		t.pods[p.UID] = r
 	}
 	if first := &r.steps[0]; first.Kind == Admission && first.ended == 0 {
-		first.ended = now.UnixNano()
+		first.ended = t.offset(now)
 	}
 	if r.stage != stage {
-		r.stage, r.since, r.settled = stage, now.UnixNano(), false
+		r.stage, r.since, r.settled = stage, t.offset(now), false
 	}
 	r.pod, r.failure, r.next = p, failure, 0
 }
@@ -129,7 +136,7 @@ func (t *Tracker) Forget(uid types.UID) {
 func (t *Tracker) Begin(uid types.UID, s Step, now time.Time) {
 	t.change(uid, func(r *record) {
 		if e := r.entry(s); e != nil {
-			e.begin(now)
+			e.begin(t.offset(now), now)
 		}
 	})
 }
@@ -143,9 +150,9 @@ func (t *Tracker) End(uid types.UID, s Step, err error, now, next time.Time) {
 			return
 		}
 		if e.ended != 0 || e.began == 0 {
-			e.begin(now)
+			e.begin(t.offset(now), now)
 		}
-		e.ended, e.next, e.failed, e.queued = now.UnixNano(), nanos(next), err != nil, false
+		e.ended, e.next, e.failed, e.queued = t.offset(now), t.offset(next), err != nil, false
 		if err != nil {
 			class, object := Of(err)
 			e.fault = &fault{class, clip.Text(object, maxText), clip.Text(textOf(err), maxText)}
@@ -158,7 +165,7 @@ func (t *Tracker) End(uid types.UID, s Step, err error, now, next time.Time) {
 func (t *Tracker) Delay(uid types.UID, s Step, next time.Time) {
 	t.change(uid, func(r *record) {
 		if e := r.find(s); e != nil && e.failed {
-			e.next = nanos(next)
+			e.next = t.offset(next)
 		}
 	})
 }
@@ -170,7 +177,7 @@ func (t *Tracker) Postpone(uid types.UID, s Step, next time.Time) {
 		if e == nil || e.tries == 0 {
 			return
 		}
-		e.ended, e.next, e.failed = e.began, nanos(next), true
+		e.ended, e.next, e.failed = e.began, t.offset(next), true
 		if e.tries--; e.tries == 0 { // an earlier agent has made them
 			e.tries = 1
 		}
@@ -181,7 +188,7 @@ func (t *Tracker) Postpone(uid types.UID, s Step, next time.Time) {
 func (t *Tracker) Passed(uid types.UID, s Step, now time.Time) {
 	t.change(uid, func(r *record) {
 		if e := r.find(s); e != nil && (e.failed || e.ended == 0) {
-			e.failed, e.ended, e.next = false, now.UnixNano(), 0
+			e.failed, e.ended, e.next = false, t.offset(now), 0
 		}
 	})
 }
@@ -206,7 +213,7 @@ func (t *Tracker) Bytes(uid types.UID, s Step, n uint64) {
 
 // NextTry records when the pod's worker runs again.
 func (t *Tracker) NextTry(uid types.UID, at time.Time) {
-	t.change(uid, func(r *record) { r.next = nanos(at) })
+	t.change(uid, func(r *record) { r.next = t.offset(at) })
 }
 
 // Settled records that nothing is left to do for the pod. Its steps are then reduced to what a pod that is up may
@@ -252,12 +259,11 @@ func (r *record) entry(s Step) *entry {
 	return &r.steps[len(r.steps)-1]
 }
 
-func (e *entry) begin(now time.Time) {
-	at := now.UnixNano()
+func (e *entry) begin(at int64, now time.Time) {
 	if !e.failed {
 		e.since, e.tries, e.fault, e.bytes = at, 0, nil, 0
 	}
-	e.began, e.ended, e.next, e.queued = at, 0, 0, false
+	e.began, e.clock, e.ended, e.next, e.queued = at, now.UnixNano(), 0, 0, false
 	e.tries++
 }
 
@@ -283,16 +289,27 @@ func (r *record) settle() {
 	r.steps = slices.Clip(kept)
 }
 
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
+// offset is a time as it is kept. It is called with the lock held.
+func (t *Tracker) offset(at time.Time) int64 {
+	if at.IsZero() {
 		return 0
 	}
-	return t.UnixNano()
+	if t.start.IsZero() {
+		t.start = at.Add(-time.Hour)
+	}
+	return int64(at.Sub(t.start))
 }
 
-func instantOf(n int64) time.Time {
-	if n == 0 {
+// timeline is a time on both clocks.
+type timeline struct {
+	now    time.Time
+	offset int64
+}
+
+// at is a time that was kept, by the wall clock as it is set now.
+func (l timeline) at(offset int64) time.Time {
+	if offset == 0 {
 		return time.Time{}
 	}
-	return time.Unix(0, n).UTC()
+	return l.now.Add(time.Duration(offset - l.offset)).UTC()
 }
