@@ -41,12 +41,12 @@ func NewUsage(reader Reader, clock clock.Clock) *Usage { return &Usage{reader: r
 
 // sample is what had been used at a time.
 type sample struct {
-	at         time.Time
+	at         time.Time // on the monotonic clock
 	node       amount
 	containers map[types.NamespacedName]map[string]amount
 }
 
-// amount is the use of CPU so far, and of memory now.
+// amount is the use of CPU so far, and of memory now. Its times are those of the kubelet: whole seconds of the wall clock.
 type amount struct {
 	at, began time.Time
 	cpu       uint64 // nanoseconds
@@ -100,7 +100,7 @@ func (u *Usage) sample(ctx context.Context, node *corev1.Node) (sample, error) {
 		return sample{}, err
 	}
 	s := sample{at: u.clock.Now(), containers: map[types.NamespacedName]map[string]amount{}}
-	s.node, _ = amountOf(summary.Node.CPU, summary.Node.Memory, summary.Node.StartTime.Time)
+	s.node, _ = amountOf(summary.Node.CPU, summary.Node.Memory, time.Time{})
 	for _, pod := range summary.Pods {
 		containers := map[string]amount{}
 		for _, c := range pod.Containers {
@@ -122,26 +122,38 @@ func amountOf(cpu *stats.CPUStats, memory *stats.MemoryStats, began time.Time) (
 	return amount{at: cpu.Time.Time, began: began, cpu: *cpu.UsageCoreNanoSeconds, memory: *memory.WorkingSetBytes}, true
 }
 
-// since computes the use between two samples.
+// since computes the use between two samples. Containers whose use is not known are left out.
 func (s sample) since(from sample) *report {
-	r := &report{node: s.node.since(from.node), containers: map[types.NamespacedName]map[string]used{}}
+	window := s.at.Sub(from.at)
+	r := &report{containers: map[types.NamespacedName]map[string]used{}}
+	r.node, _ = s.node.since(from.node, window)
 	for pod, containers := range s.containers {
-		r.containers[pod] = map[string]used{}
+		all := map[string]used{}
 		for name, now := range containers {
-			r.containers[pod][name] = now.since(from.containers[pod][name])
+			if u, known := now.since(from.containers[pod][name], window); known {
+				all[name] = u
+			}
+		}
+		if len(all) > 0 {
+			r.containers[pod] = all
 		}
 	}
 	return r
 }
 
-// since computes the use since an earlier amount, or since the container began if it began later.
-func (a amount) since(from amount) used {
-	u := used{at: a.at, memory: a.memory}
-	if from.at.IsZero() || from.began.Before(a.began) || from.cpu > a.cpu || !from.at.Before(a.at) {
-		from = amount{at: a.began}
+// since computes the use since an earlier amount, which was read a window ago, or since the container began if it
+// began later. known is false if it has just begun, or if the wall clock was set since.
+func (a amount) since(from amount, window time.Duration) (u used, known bool) {
+	if from.at.IsZero() || !from.began.Equal(a.began) || from.cpu > a.cpu {
+		age := a.at.Sub(a.began)
+		if age > window+time.Second {
+			return used{}, false
+		}
+		from, window = amount{}, age
 	}
-	if u.window = a.at.Sub(from.at); u.window > 0 {
-		u.nanoCores = uint64(math.Round(float64(a.cpu-from.cpu) / u.window.Seconds()))
+	if window <= 0 {
+		return used{}, false
 	}
-	return u
+	cpu := math.Round(float64(a.cpu-from.cpu) / window.Seconds())
+	return used{at: a.at, memory: a.memory, window: window, nanoCores: uint64(cpu)}, true
 }
