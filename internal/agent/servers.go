@@ -64,7 +64,7 @@ func addPage(b *base, a *api, m *machine, p *pods, explain server.WhyView, to *s
 	}
 	served, err := page.New(page.Deps{
 		Pods: p.desired, Statuses: p.status, Why: explain, Usage: p.stats, Node: m.node.Object, Events: a.events.Recent,
-		Open: assets.Open, Clock: b.clock, Log: b.log,
+		Open: assets.Open, Clock: b.clock, Panics: b.panics, Log: b.log,
 	})
 	to.Page = served
 	if b.opts.Access != nil {

@@ -62,7 +62,7 @@ func Go(f func()) (wait func()) {
 // Reporter logs and counts panics. The zero value does neither.
 type Reporter struct {
 	Log *slog.Logger
-	// Count counts panics by part: admission, worker, volume, stats, eviction, probe, pleg or status. It may be nil.
+	// Count counts panics by part: admission, worker, volume, stats, eviction, probe, pleg, status or page. It may be nil.
 	Count func(part string)
 }
 

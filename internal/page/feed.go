@@ -31,6 +31,8 @@ type row struct {
 	view    PodRow
 	text    []byte
 	ended   bool
+	// broken: the description of the pod has panicked. It is made again when the pod or its status changes.
+	broken bool
 }
 
 // Run samples the node, and while a page is open the pods, until ctx is done.
@@ -50,7 +52,7 @@ func (p *Page) Run(ctx context.Context) error {
 // runOpen updates the rows and wakes the streams, until no page is open.
 func (p *Page) runOpen(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
-	readings := newReadings(ctx, p.deps.Usage, p.deps.Log)
+	readings := newReadings(ctx, p.deps.Usage, p.contained, p.deps.Log)
 	defer readings.wait()
 	defer stop()
 	p.begin()
@@ -64,7 +66,7 @@ func (p *Page) runOpen(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case pods := <-readings.done:
-			p.addUsage(pods)
+			p.contained(func() { p.addUsage(pods) })
 			continue
 		case <-ticks.C():
 		}
@@ -96,6 +98,7 @@ func (p *Page) begin() {
 	p.refreshNode()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.begun = true
 	for s := range p.streams {
 		s.begin()
 	}
@@ -107,7 +110,7 @@ func (p *Page) end() {
 	p.takeDirty(false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rows, p.usage, p.node = map[types.UID]*row{}, podSamples{}, nil
+	p.rows, p.usage, p.node, p.begun = map[types.UID]*row{}, podSamples{}, nil, false
 	select { // of a page that has come while others were open
 	case <-p.opened:
 	default:
@@ -155,7 +158,7 @@ func (p *Page) scan(changed map[types.UID]bool) {
 	seen := make(map[types.UID]bool, len(all))
 	for _, desired := range all {
 		seen[desired.UID] = true
-		if r := p.rows[desired.UID]; r == nil || r.desired != desired || !r.view.Up {
+		if r := p.rows[desired.UID]; r == nil || r.desired != desired || !r.view.Up && !r.broken {
 			changed[desired.UID] = true
 		}
 	}
@@ -166,8 +169,23 @@ func (p *Page) scan(changed map[types.UID]bool) {
 	}
 }
 
-// refresh describes a pod again and tells the streams if it has changed.
+// refresh describes a pod again and tells the streams if it has changed. A panic on one pod does not harm others.
 func (p *Page) refresh(uid types.UID) {
+	err := p.deps.Panics.Call("page", func() error { p.describe(uid); return nil }, "podUID", uid)
+	if err == nil {
+		return
+	}
+	desired, found := p.deps.Pods.Get(uid)
+	if !found {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	view := PodRow{UID: uid, Namespace: desired.Namespace, Name: desired.Name, Containers: []string{}, Sentence: "cannot be described: internal error, see the log of the agent"}
+	p.setRow(&row{desired: desired, view: view, text: encode(view), broken: true})
+}
+
+func (p *Page) describe(uid types.UID) {
 	desired, found := p.deps.Pods.Get(uid)
 	if !found {
 		p.mu.Lock()
@@ -192,9 +210,15 @@ func (p *Page) refresh(uid types.UID) {
 		p.deps.Log.Error("encode pod for page: failed", "err", err)
 		return
 	}
+	p.setRow(&row{desired: desired, view: view, text: text, ended: pod.IsTerminal(shown.Status.Phase)})
+}
+
+// setRow makes a row due if it is another than before. It is called with the lock held.
+func (p *Page) setRow(r *row) {
+	uid := r.view.UID
 	old := p.rows[uid]
-	p.rows[uid] = &row{desired, view, text, pod.IsTerminal(shown.Status.Phase)}
-	if old == nil || !bytes.Equal(old.text, text) {
+	p.rows[uid] = r
+	if old == nil || !bytes.Equal(old.text, r.text) {
 		p.nodeDue = true
 		p.each(func(s *stream) { s.pods[uid] = true })
 	}
@@ -217,7 +241,14 @@ func (p *Page) takeNodeDue() bool {
 	return due
 }
 
-func (p *Page) refreshNode() {
+// contained calls what describes the node or adds usage. A panic leaves what was known before.
+func (p *Page) contained(f func()) {
+	_ = p.deps.Panics.Call("page", func() error { f(); return nil }) // Call has reported it
+}
+
+func (p *Page) refreshNode() { p.contained(p.describeNode) }
+
+func (p *Page) describeNode() {
 	report := p.deps.Why.Node()
 	object := p.deps.Node()
 	p.mu.Lock()
@@ -234,7 +265,9 @@ func (p *Page) refreshNode() {
 	}
 }
 
-func (p *Page) sampleNode() {
+func (p *Page) sampleNode() { p.contained(p.addCounters) }
+
+func (p *Page) addCounters() {
 	now := p.deps.Usage.Counters()
 	p.mu.Lock()
 	defer p.mu.Unlock()

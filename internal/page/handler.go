@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // policy lets the page load nothing but its own files, connect to nothing but its own server, and be framed by nothing.
@@ -85,10 +87,25 @@ func acceptsGzip(r *http.Request) bool {
 }
 
 func (p *Page) serveHistory(w http.ResponseWriter, _ *http.Request) {
+	p.writeJSON(w, p.history())
+}
+
+func (p *Page) history() NodeHistory {
 	p.mu.Lock()
-	history := p.samples.history(p.deps.Clock.Now())
-	p.mu.Unlock()
-	p.writeJSON(w, history)
+	defer p.mu.Unlock()
+	return p.samples.history(p.deps.Clock.Now())
+}
+
+func (p *Page) podHistory(uid types.UID) *PodHistory {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.usage.history(uid, p.axis, p.deps.Clock.Now())
+}
+
+func (p *Page) usageOf(uid types.UID) podUse {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.usage.use(uid)
 }
 
 func (p *Page) servePod(w http.ResponseWriter, r *http.Request) {
@@ -97,9 +114,7 @@ func (p *Page) servePod(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "pod not found")
 		return
 	}
-	p.mu.Lock()
-	detail.History = p.usage.history(detail.Row.UID, p.axis, p.deps.Clock.Now())
-	p.mu.Unlock()
+	detail.History = p.podHistory(detail.Row.UID)
 	p.writeJSON(w, detail)
 }
 
@@ -114,9 +129,7 @@ func (p *Page) detail(namespace, name string) *PodDetail {
 		p.deps.Log.Error("encode pod for page: failed", "err", err)
 	}
 	report := p.report(shown)
-	p.mu.Lock()
-	row := newPodRow(shown, report, p.usage.use(shown.UID))
-	p.mu.Unlock()
+	row := newPodRow(shown, report, p.usageOf(shown.UID))
 	return &PodDetail{Row: row, Report: report, YAML: text, Events: eventsOf(shown, p.deps.Events()), Containers: containerViews(shown)}
 }
 

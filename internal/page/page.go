@@ -13,6 +13,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/page/assets"
 	"swiftlet/internal/require"
@@ -57,7 +58,9 @@ type Deps struct {
 	// Open returns a file of the page.
 	Open  func(name string) (assets.File, bool)
 	Clock clock.WithTicker
-	Log   *slog.Logger
+	// Panics reports panics in the description of pods and the node, which the page survives.
+	Panics contain.Reporter
+	Log    *slog.Logger
 }
 
 // Page serves the page. Its methods are safe for concurrent use.
@@ -75,6 +78,7 @@ type Page struct {
 	mu      sync.Mutex
 	rows    map[types.UID]*row
 	streams map[*stream]bool
+	begun   bool   // the rows of all pods are there
 	node    []byte // the NodeView as last sent
 	nodeDue bool   // it may have changed
 	samples nodeSamples

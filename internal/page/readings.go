@@ -16,14 +16,16 @@ const readingTimeout = 30 * time.Second
 type readings struct {
 	ctx   context.Context
 	usage Usage
-	log   *slog.Logger
-	done  chan []statsapi.PodStats
-	busy  chan struct{}
-	group sync.WaitGroup
+	// contained calls a function that may panic.
+	contained func(func())
+	log       *slog.Logger
+	done      chan []statsapi.PodStats
+	busy      chan struct{}
+	group     sync.WaitGroup
 }
 
-func newReadings(ctx context.Context, usage Usage, log *slog.Logger) *readings {
-	return &readings{ctx: ctx, usage: usage, log: log, done: make(chan []statsapi.PodStats, 1), busy: make(chan struct{}, 1)}
+func newReadings(ctx context.Context, usage Usage, contained func(func()), log *slog.Logger) *readings {
+	return &readings{ctx: ctx, usage: usage, contained: contained, log: log, done: make(chan []statsapi.PodStats, 1), busy: make(chan struct{}, 1)}
 }
 
 // request begins a reading, unless one is in progress.
@@ -35,21 +37,25 @@ func (r *readings) request() {
 	}
 	r.group.Go(func() {
 		defer func() { <-r.busy }()
-		ctx, cancel := context.WithTimeout(r.ctx, readingTimeout)
-		defer cancel()
-		summary, err := r.usage.UsageSummary(ctx)
-		if err != nil && r.ctx.Err() != nil {
-			return // no page is open any more
-		}
-		if err != nil {
-			r.log.Warn("read usage for page: failed", "err", err)
-			return
-		}
-		select {
-		case r.done <- summary.Pods:
-		default: // the last one was not taken yet
-		}
+		r.contained(r.read)
 	})
+}
+
+func (r *readings) read() {
+	ctx, cancel := context.WithTimeout(r.ctx, readingTimeout)
+	defer cancel()
+	summary, err := r.usage.UsageSummary(ctx)
+	if err != nil && r.ctx.Err() != nil {
+		return // no page is open any more
+	}
+	if err != nil {
+		r.log.Warn("read usage for page: failed", "err", err)
+		return
+	}
+	select {
+	case r.done <- summary.Pods:
+	default: // the last one was not taken yet
+	}
 }
 
 // wait returns when no reading is in progress.

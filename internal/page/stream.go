@@ -76,7 +76,7 @@ func (p *Page) addStream(namespace, name string) (*stream, error) {
 		namespace: namespace, name: name, seed: maphash.MakeSeed(),
 	}
 	p.streams[s] = true
-	if p.node != nil { // else Run begins it
+	if p.begun { // else Run begins it
 		s.begin()
 	}
 	p.opened.Notify()

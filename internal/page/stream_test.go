@@ -20,11 +20,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/page/assets"
 	"swiftlet/internal/stats"
 	"swiftlet/internal/why"
 	"swiftlet/test/stepclock"
 )
+
+// panics is the message of pods whose description panics.
+const panics = "Panics"
 
 // fakeNode has pods, each with a message as its status.
 type fakeNode struct {
@@ -34,6 +38,8 @@ type fakeNode struct {
 	changed          func(types.UID)
 	counters, usages int // readings so far
 	cores, used      float64
+	panics           int // contained so far
+	nodePanics       bool
 	read             time.Time // when the counters were read
 }
 
@@ -70,15 +76,34 @@ func (f *fakeNode) Get(uid types.UID) (*v1.Pod, bool) {
 	return p, found
 }
 
-func (f *fakeNode) Report(uid types.UID, _ *v1.PodStatus) (why.Report, bool) {
+func (f *fakeNode) Report(uid types.UID, status *v1.PodStatus) (why.Report, bool) {
+	if status.Reason == panics {
+		panic("report of " + string(uid))
+	}
 	return why.Report{UID: uid, At: time.Now(), Cause: why.Cause{Up: true}}, true
 }
 
-func (f *fakeNode) Node() why.NodeReport { return why.NodeReport{Sentence: "node n1: is ready"} }
+func (f *fakeNode) Node() why.NodeReport {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.nodePanics {
+		panic("node")
+	}
+	return why.NodeReport{Sentence: "node n1: is ready"}
+}
+
+func (f *fakeNode) countPanic(string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.panics++
+}
 
 func (f *fakeNode) Counters() stats.Counters {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.nodePanics {
+		panic("counters")
+	}
 	f.counters++
 	now := f.clock.Now()
 	if !f.read.IsZero() {
@@ -91,6 +116,9 @@ func (f *fakeNode) Counters() stats.Counters {
 func (f *fakeNode) UsageSummary(context.Context) (*statsapi.Summary, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.nodePanics {
+		panic("usage")
+	}
 	f.usages++
 	s := &statsapi.Summary{}
 	for uid, p := range f.pods {
@@ -186,14 +214,7 @@ func (b *browser) takeOnly(kinds string, words ...string) string {
 
 // nodeWithPage runs a page in the bubble of the test.
 func nodeWithPage(t *testing.T) (*fakeNode, *Page) {
-	f := &fakeNode{pods: map[types.UID]*v1.Pod{}}
-	p, err := New(Deps{
-		Pods: f, Statuses: fakeStatuses{f}, Why: f, Usage: f, Node: func() *v1.Node { return &v1.Node{} }, Events: func() []v1.Event { return nil },
-		Open: assets.Open, Clock: &f.clock, Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, p := newPage(t)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- p.Run(ctx) }()
@@ -203,6 +224,21 @@ func nodeWithPage(t *testing.T) (*fakeNode, *Page) {
 			t.Error(err)
 		}
 	})
+	return f, p
+}
+
+// newPage makes a page that does not run.
+func newPage(t *testing.T) (*fakeNode, *Page) {
+	t.Helper()
+	f := &fakeNode{pods: map[types.UID]*v1.Pod{}}
+	p, err := New(Deps{
+		Pods: f, Statuses: fakeStatuses{f}, Why: f, Usage: f, Node: func() *v1.Node { return &v1.Node{} }, Events: func() []v1.Event { return nil },
+		Open: assets.Open, Clock: &f.clock, Log: slog.New(slog.DiscardHandler),
+		Panics: contain.Reporter{Count: f.countPanic},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return f, p
 }
 
