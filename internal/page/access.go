@@ -89,6 +89,7 @@ func (a *Access) Claims(r *http.Request) bool {
 // Enter returns the path that the request of a session asks for: what is behind the session's prefix. It removes the
 // cookie. ok is false if it has responded itself: to a link, and to a request that is not one of a session.
 func (a *Access) Enter(w http.ResponseWriter, r *http.Request) (path string, ok bool) {
+	restrict(w.Header())
 	if r.URL.Path == loginPath {
 		a.login(w, r)
 		return "", false
@@ -113,6 +114,15 @@ func (a *Access) Enter(w http.ResponseWriter, r *http.Request) (path string, ok 
 	return "", false
 }
 
+// restrict has a browser take an answer for what its type says, and run nothing of it. The page has a policy of its own:
+// it may run scripts of its origin, and the logs of pods, which have the same origin, must not pass for such.
+func restrict(header http.Header) {
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
 // served are the first segments of the paths that sessions have: what the page uses.
 var served = []string{"ui", "containerLogs", "exec"}
 
@@ -120,9 +130,6 @@ var served = []string{"ui", "containerLogs", "exec"}
 func (a *Access) login(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	if r.Method != http.MethodGet {
 		header.Set("Allow", http.MethodGet)
 		refuse(w, http.StatusMethodNotAllowed, "405: Method Not Allowed")

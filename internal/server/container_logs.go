@@ -93,6 +93,7 @@ func (f *flushWriter) Write(data []byte) (int, error) {
 	if !f.started {
 		f.started = true
 		f.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		f.w.Header().Set("X-Content-Type-Options", "nosniff") // a pod has written it
 	}
 	n, err := f.w.Write(data)
 	if err != nil {

@@ -146,8 +146,12 @@ func TestSession(t *testing.T) {
 		"dots out of the session":          {"GET", prefix + "/ui/..%2fpods", own, 401}, // redirected to /pods
 		"link by a stranger":               {"POST", "/ui/link", nil, 401},
 	} {
-		if got := n.visit(c.method, c.path, c.header); got.StatusCode != c.code {
+		got := n.visit(c.method, c.path, c.header)
+		if got.StatusCode != c.code {
 			t.Errorf("%s: %s %s: %d, want %d", name, c.method, c.path, got.StatusCode, c.code)
+		}
+		if strings.HasPrefix(got.Request.URL.Path, "/page/") {
+			checkPolicy(t, name, got.Header)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -166,6 +170,26 @@ func TestSession(t *testing.T) {
 			t.Errorf("terminal by %s: %d %s, want denied %t", name, code, body, c.denied)
 		}
 	}
+}
+
+// checkPolicy checks what keeps a browser from running an answer as a script of the session's origin.
+func checkPolicy(t *testing.T, name string, header http.Header) {
+	t.Helper()
+	if header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Referrer-Policy") != "no-referrer" ||
+		!strings.HasPrefix(header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("%s: headers are %v", name, header)
+	}
+}
+
+// TestSessionShowsLogAsText: the log of a pod is no script of the page.
+func TestSessionShowsLogAsText(t *testing.T) {
+	n, access := startWithLinks(t)
+	prefix, cookie := n.logIn(access.Link())
+	got := n.visit("GET", prefix+"/containerLogs/ns/web/main", http.Header{"Cookie": {cookie}, "Sec-Fetch-Site": {"same-origin"}})
+	if got.StatusCode != 200 || got.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Fatalf("log: %d %v", got.StatusCode, got.Header)
+	}
+	checkPolicy(t, "log", got.Header)
 }
 
 // TestLinkWorksOnce: a link may be in a history or over a shoulder.
