@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"swiftlet/internal/clip"
 )
@@ -51,6 +52,9 @@ func (s *Supervisor) checkStoreProgram() error {
 	return s.cfg.BundleHashes.Check("api/"+apiServerProgram, s.cfg.API.program(apiServerProgram))
 }
 
+// storeGrace is how long the program may take to end after SIGTERM.
+const storeGrace = 10 * time.Second
+
 // onStore runs a subcommand of the API server's program, which shows its progress.
 func (s *Supervisor) onStore(ctx context.Context, subcommand, file string) error {
 	problems := clip.NewBuffer(clip.Message)
@@ -58,6 +62,7 @@ func (s *Supervisor) onStore(ctx context.Context, subcommand, file string) error
 		"--data-dir="+s.cfg.Paths.apiData(), "--pki-dir="+filepath.Dir(s.cfg.Paths.pki("x")))
 	command.Stdout, command.Stderr = s.deps.Out, problems
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	command.WaitDelay = storeGrace
 	err := command.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(problems.Bytes()) > 0 {

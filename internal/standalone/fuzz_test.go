@@ -40,3 +40,22 @@ func FuzzBundleHashes(f *testing.F) {
 		}
 	})
 }
+
+// FuzzLayers: what a registry sends as a manifest gives digests that are no paths, and sizes that add up.
+func FuzzLayers(f *testing.F) {
+	f.Add([]byte(`{"schemaVersion":2,"layers":[{"digest":"sha256:0000000000000000000000000000000000000000000000000000000000000000","size":7}]}`))
+	f.Add([]byte(`{"layers":[{"digest":"sha256:../../x","size":1},{"digest":"sha256:","size":-1},{"digest":"","size":9223372036854775807}]}`))
+	f.Add([]byte(`{"manifests":[{"digest":"sha256:a"}]}`))
+	f.Add([]byte("null"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var total int64
+		for digest, size := range layersIn(data) {
+			if len(digest) != 64 || filepath.Base(digest) != digest || filepath.Clean(digest) != digest {
+				t.Errorf("%q is no digest", digest)
+			}
+			if total += size; size < 0 || total < 0 {
+				t.Errorf("size %d, in all %d", size, total)
+			}
+		}
+	})
+}

@@ -28,6 +28,9 @@ type ImageStore interface {
 // loadInterval is the time between two lines about a large archive.
 const loadInterval = 5 * time.Second
 
+// pipeDelay is how long to wait for the output of a program that has ended: its children may have it open.
+const pipeDelay = 2 * time.Second
+
 // LoadImages imports archives of images, in docker's format or OCI's, compressed or not, into the runtime of the node
 // that runs. One that cannot be read does not keep others from it. It uses Clock and Out of deps.
 func LoadImages(ctx context.Context, cfg Config, deps Deps, store ImageStore, files []string) error {
@@ -76,9 +79,13 @@ func (s *Supervisor) load(ctx context.Context, file string) error {
 	problems := clip.NewBuffer(clip.Message)
 	command := exec.CommandContext(ctx, s.cfg.Paths.program("ctr"), "--address", s.cfg.Paths.Socket(), "--namespace", "k8s.io", "images", "import", "-")
 	command.Stdin, command.Stderr = archive, problems
+	command.WaitDelay = pipeDelay
 	if err := command.Run(); err != nil {
 		lines := strings.Split(strings.TrimSpace(string(problems.Bytes())), "\n")
-		return errors.New(strings.TrimPrefix(lines[len(lines)-1], "ctr: ")) // warnings come first
+		if last := strings.TrimPrefix(lines[len(lines)-1], "ctr: "); last != "" { // warnings come first
+			return errors.New(last)
+		}
+		return fmt.Errorf("import: %w", err)
 	}
 	after, err := s.imagesByDigest(ctx)
 	if err != nil {
@@ -172,7 +179,7 @@ func RemoveImages(ctx context.Context, cfg Config, deps Deps, store ImageStore, 
 		switch {
 		case err != nil:
 		case len(found.RepoTags) > 1 && slices.Contains(found.RepoTags, name):
-			err = s.ctr(ctx, "images", "rm", "--sync", name) // CRI would remove its other names, too
+			err = s.ctr(ctx, importTimeout, "images", "rm", "--sync", name) // CRI would remove its other names, too
 		default:
 			err = store.RemoveImage(ctx, spec)
 		}

@@ -30,8 +30,12 @@ type pulled struct {
 	rate         float64 // bytes per second
 }
 
-// maxManifest is more than a manifest of an image has.
-const maxManifest = 256 << 10
+const (
+	// maxManifest is more than a manifest of an image has.
+	maxManifest = 256 << 10
+	// maxLayer is more than a layer has. The sizes of all layers of a manifest add up to an int64.
+	maxLayer = 1 << 48
+)
 
 func newPulls(p Paths) *pulls {
 	return &pulls{store: filepath.Join(p.containerdRoot(), "io.containerd.content.v1.content")}
@@ -82,7 +86,7 @@ func (p *pulls) writes() map[string]int64 {
 		}
 		_, digest, found := strings.Cut(string(ref), "layer-sha256:") // others are small
 		info, err := os.Stat(filepath.Join(dir, "data"))
-		if found && err == nil {
+		if digest = strings.TrimSpace(digest); found && isSHA256(digest) && err == nil {
 			writes[digest] = info.Size()
 		}
 	}
@@ -133,6 +137,12 @@ func (p *pulls) layersOf(b fs.DirEntry, info fs.FileInfo) map[string]int64 {
 	if err != nil {
 		return nil
 	}
+	return layersIn(content)
+}
+
+// layersIn reads the digests and sizes of a manifest, nil for another document. A registry has written it: digests
+// become paths, so what is none is left out, as is a size that no layer has.
+func layersIn(content []byte) map[string]int64 {
 	var manifest struct {
 		Layers []struct {
 			Digest string `json:"digest"`
@@ -144,9 +154,16 @@ func (p *pulls) layersOf(b fs.DirEntry, info fs.FileInfo) map[string]int64 {
 	}
 	sizes := map[string]int64{}
 	for _, l := range manifest.Layers {
-		sizes[strings.TrimPrefix(l.Digest, "sha256:")] = l.Size
+		digest, found := strings.CutPrefix(l.Digest, "sha256:")
+		if found && isSHA256(digest) && l.Size >= 0 && l.Size <= maxLayer {
+			sizes[digest] = l.Size
+		}
 	}
 	return sizes
+}
+
+func isSHA256(text string) bool {
+	return len(text) == 64 && !strings.ContainsFunc(text, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }
 
 // String says what is known: the total is not until the first manifest is there.

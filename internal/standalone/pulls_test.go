@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,9 @@ import (
 	"testing"
 	"time"
 )
+
+// digestOf is a digest for each name.
+func digestOf(name string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(name))) }
 
 // contentStore has the files of containerd's.
 type contentStore struct {
@@ -27,7 +31,7 @@ func (c contentStore) write(path, content string) {
 }
 
 func (c contentStore) writing(digest string, size int) {
-	c.write("ingest/"+digest+"/ref", "k8s.io/7/layer-sha256:"+digest)
+	c.write("ingest/"+digest+"/ref", "k8s.io/7/layer-sha256:"+digestOf(digest))
 	c.write("ingest/"+digest+"/data", strings.Repeat("x", size))
 }
 
@@ -35,15 +39,15 @@ func (c contentStore) done(digest string, size int) {
 	if err := os.RemoveAll(filepath.Join(c.dir, "ingest", digest)); err != nil {
 		c.t.Fatal(err)
 	}
-	c.write("blobs/sha256/"+digest, strings.Repeat("x", size))
+	c.write("blobs/sha256/"+digestOf(digest), strings.Repeat("x", size))
 }
 
 func (c contentStore) manifest(digest string, layers ...string) {
 	for i, l := range layers {
 		name, size, _ := strings.Cut(l, "=")
-		layers[i] = fmt.Sprintf(`{"digest":"sha256:%s","size":%s}`, name, size)
+		layers[i] = fmt.Sprintf(`{"digest":"sha256:%s","size":%s}`, digestOf(name), size)
 	}
-	c.write("blobs/sha256/"+digest, `{"schemaVersion":2,"layers":[`+strings.Join(layers, ",")+`]}`)
+	c.write("blobs/sha256/"+digestOf(digest), `{"schemaVersion":2,"layers":[`+strings.Join(layers, ",")+`]}`)
 }
 
 // Pulls are shown as bytes of bytes once the manifest is there, without layers of earlier images.
@@ -81,7 +85,29 @@ func TestPulls(t *testing.T) {
 
 func (c contentStore) touch(digest string, at time.Time) {
 	c.t.Helper()
-	if err := os.Chtimes(filepath.Join(c.dir, "blobs/sha256", digest), at, at); err != nil {
+	if err := os.Chtimes(filepath.Join(c.dir, "blobs/sha256", digestOf(digest)), at, at); err != nil {
 		c.t.Fatal(err)
+	}
+}
+
+// TestPullsOfHostileManifest: digests and sizes of a registry are neither paths nor less than nothing.
+func TestPullsOfHostileManifest(t *testing.T) {
+	p := newPulls(Paths{root: t.TempDir(), run: "/r", bundle: "/b"})
+	store := contentStore{t, p.store}
+	now := time.Now().Add(-time.Minute)
+	store.writing("a", 100_000)
+	store.write("outside", "a file beside the blobs")
+	store.write("blobs/sha256/"+digestOf("m"), fmt.Sprintf(`{"layers":[{"digest":"sha256:%s","size":1000000},
+		{"digest":"sha256:../../outside","size":700000000},{"digest":"sha512:%[1]s","size":800000000},{"digest":"sha256:%s","size":-900000},
+		{"digest":"sha256:%s","size":9223372036854775807},{"digest":"sha256:%s","size":9223372036854775807}]}`,
+		digestOf("a"), digestOf("b"), digestOf("c"), digestOf("d")))
+	progress, running := p.read(now)
+	if got := progress.String(); !running || got != "pulling images: 0.1 MB of 1.0 MB" {
+		t.Errorf("running %t, %q", running, got)
+	}
+	for digest := range p.layers {
+		if len(digest) != 64 {
+			t.Errorf("%q is taken for a digest", digest)
+		}
 	}
 }
