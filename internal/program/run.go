@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -47,12 +48,29 @@ func (e *TimeoutError) Error() string {
 // kills the program and its children. It returns in any case, also if the program cannot be killed. The same command
 // runs once at a time.
 func Run(ctx context.Context, timeout time.Duration, name string, args ...string) ([]byte, error) {
+	return RunWithInput(ctx, timeout, "", name, args...)
+}
+
+// RunWithInput is Run for a program that reads the input.
+func RunWithInput(ctx context.Context, timeout time.Duration, input, name string, args ...string) ([]byte, error) {
+	return run(ctx, timeout, input, func(cmd *exec.Cmd) ([]byte, error) { return boundedio.CombinedOutput(cmd, boundedio.Small) }, name, args)
+}
+
+// Output is Run, and returns only what the program writes to its standard output. More than the limit is an error.
+func Output(ctx context.Context, timeout time.Duration, limit int, name string, args ...string) ([]byte, error) {
+	return run(ctx, timeout, "", func(cmd *exec.Cmd) ([]byte, error) { return boundedio.Output(cmd, limit) }, name, args)
+}
+
+func run(ctx context.Context, timeout time.Duration, input string, read func(*exec.Cmd) ([]byte, error), name string, args []string) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(limited, name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killWait
+	if input != "" {
+		cmd.Stdin = strings.NewReader(input)
+	}
 	// The command does not return while the process exists, so wait aside.
 	patience, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -60,9 +78,7 @@ func Run(ctx context.Context, timeout time.Duration, name string, args ...string
 		timer := time.AfterFunc(killWait+time.Second, stop)
 		context.AfterFunc(patience, func() { timer.Stop() })
 	})()
-	out, err := contain.Await(patience, &hanging, keyOf(name, args), func() ([]byte, error) {
-		return boundedio.CombinedOutput(cmd, boundedio.Small)
-	})
+	out, err := contain.Await(patience, &hanging, keyOf(name, slices.Concat(args, []string{input})), func() ([]byte, error) { return read(cmd) })
 	var hang *contain.HangError
 	switch {
 	case errors.As(err, &hang):

@@ -28,19 +28,19 @@ func TestAPIRoute(t *testing.T) {
 				return found
 			}
 			cfg := Config{PodCIDR: netip.MustParsePrefix("10.88.0.0/16")}
-			if err := routeAPI(cfg, backend); err != nil || len(rules()) != 0 {
+			if err := routeAPI(t.Context(), cfg, backend); err != nil || len(rules()) != 0 {
 				t.Errorf("without an API server: %v, rules %q", err, rules())
 			}
 			for _, port := range []int{6443, 6443, 7443} {
 				cfg.API = &APIConfig{Port: port}
-				if err := routeAPI(cfg, backend); err != nil {
+				if err := routeAPI(t.Context(), cfg, backend); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if got := rules(); len(got) != 2 || !strings.Contains(got[0], "10.88.0.1:7443") || !strings.Contains(got[1], "127.0.0.1:7443") {
 				t.Errorf("got %q, want a rule to 10.88.0.1:7443 and one to 127.0.0.1:7443", got)
 			}
-			clean := removeAPIRoute
+			clean := func() error { return removeAPIRoute(t.Context()) }
 			if backend == backendNftables {
 				clean = func() error { return cleanTables(cfg.PodCIDR, hostState{}) }
 			}

@@ -1,14 +1,17 @@
 package standalone
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/volume/safepath"
 )
 
@@ -25,18 +28,27 @@ func removeUnmounted(dir string) error {
 	return safepath.RemoveAll(dir)
 }
 
+// unmountTimeout is how long an unmount may take: the server of a file system may be gone.
+const unmountTimeout = 10 * time.Second
+
 // unmountBelow unmounts everything below the directories, innermost first. It detaches busy
-// mounts: the processes that use them are about to exit.
+// mounts, whose processes are about to exit, and those that hang.
 func unmountBelow(dirs ...string) error {
 	mounts, err := mountinfo.GetMounts(mountsBelow(dirs...))
 	if err != nil {
 		return fmt.Errorf("read mount table: %w", err)
 	}
+	var calls contain.Calls
+	unmount := func(what, point string, flags int) error {
+		ctx, cancel := context.WithTimeout(context.Background(), unmountTimeout)
+		defer cancel()
+		return calls.Do(ctx, what+" "+point, func() error { return unix.Unmount(point, unix.UMOUNT_NOFOLLOW|flags) })
+	}
 	var problems []error
 	for _, point := range slices.Backward(mountPoints(mounts)) {
-		err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW)
-		if errors.Is(err, unix.EBUSY) {
-			err = unix.Unmount(point, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH)
+		err := unmount("unmount", point, 0)
+		if hang := new(contain.HangError); errors.Is(err, unix.EBUSY) || errors.As(err, &hang) {
+			err = unmount("detach", point, unix.MNT_DETACH)
 		}
 		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 			problems = append(problems, fmt.Errorf("unmount %s: %w", point, err))

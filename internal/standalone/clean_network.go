@@ -1,18 +1,15 @@
 package standalone
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"swiftlet/internal/boundedio"
-	"swiftlet/internal/clip"
 )
 
 // cniCache is where the CNI library records what it set up; the path is fixed there.
@@ -32,7 +29,7 @@ func cleanNetwork(pods netip.Prefix, p Paths) error {
 	if err != nil {
 		return errors.Join(err, removeLinks()) // without the saved state, we cannot distinguish our rules from those of others
 	}
-	return errors.Join(removeLinks(), cleanChains(pods, saved), removeLocalnetRules(), removeAPIRoute(), cleanTables(pods, saved), restoreForwarding(saved), cleanCache(p.run, saved))
+	return errors.Join(removeLinks(), cleanChains(pods, saved), removeLocalnetRules(), removeAPIRoute(context.Background()), cleanTables(pods, saved), restoreForwarding(saved), cleanCache(p.run, saved))
 }
 
 // removeLinks deletes the bridge and every link that a killed pod left on it.
@@ -56,12 +53,12 @@ func removeLinks() error {
 
 // listNftTables lists the nftables tables that exist, as "family name".
 func listNftTables() []string {
-	out, err := boundedio.Output(exec.Command("nft", "list", "tables"), boundedio.Document)
+	out, err := readHostProgram(context.Background(), "nft", "list", "tables")
 	if err != nil {
 		return nil // no nft: the plugins use none either
 	}
 	var found []string
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		found = append(found, strings.TrimPrefix(strings.TrimSpace(line), "table "))
 	}
 	return found
@@ -79,22 +76,22 @@ func cleanTables(pods netip.Prefix, saved hostState) error {
 		if !plugin && (preexisting || !slices.Contains(iptablesTables, table)) {
 			continue
 		}
-		listing, err := boundedio.Output(exec.Command("nft", append([]string{"-a", "list", "table"}, strings.Fields(table)...)...), boundedio.Document)
+		listing, err := readHostProgram(context.Background(), "nft", append([]string{"-a", "list", "table"}, strings.Fields(table)...)...)
 		if err != nil {
 			return fmt.Errorf("list table %s: %w", table, err)
 		}
 		if plugin {
-			script.WriteString(tableCleanupScript(table, string(listing), pods, preexisting))
-		} else if tableEmpty(string(listing)) {
+			script.WriteString(tableCleanupScript(table, listing, pods, preexisting))
+		} else if tableEmpty(listing) {
 			script.WriteString("delete table " + table + "\n")
 		}
 	}
-	return runWithInput(script.String(), "nft", "-f", "-")
+	return applyScript(script.String(), "nft", "-f", "-")
 }
 
 func listNATChains() []string {
 	var chains []string
-	for line := range strings.Lines(listNATRules()) {
+	for line := range strings.Lines(listNATRules(context.Background())) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "-N "); ok && strings.HasPrefix(name, "CNI-") {
 			chains = append(chains, name)
 		}
@@ -103,28 +100,23 @@ func listNATChains() []string {
 }
 
 // listNATRules returns nothing if iptables is not installed: then it has no rules either.
-func listNATRules() string {
-	out, err := boundedio.Output(exec.Command("iptables", "-w", "5", "-t", "nat", "-S"), boundedio.Document)
+func listNATRules(ctx context.Context) string {
+	out, err := readHostProgram(ctx, "iptables", "-w", "5", "-t", "nat", "-S")
 	if err != nil {
 		return ""
 	}
-	return string(out)
+	return out
 }
 
 func cleanChains(pods netip.Prefix, saved hostState) error {
-	return runWithInput(chainCleanupScript(listNATRules(), pods, saved.Chains), "iptables-restore", "-w", "5", "--noflush")
+	return applyScript(chainCleanupScript(listNATRules(context.Background()), pods, saved.Chains), "iptables-restore", "-w", "5", "--noflush")
 }
 
-func runWithInput(script, program string, args ...string) error {
+func applyScript(script, program string, args ...string) error {
 	if script == "" {
 		return nil
 	}
-	command := exec.Command(program, args...)
-	command.Stdin = strings.NewReader(script)
-	if out, err := boundedio.CombinedOutput(command, clip.Message); err != nil {
-		return fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(string(out)))
-	}
-	return nil
+	return runWithInput(context.Background(), script, program, args...)
 }
 
 // restoreForwarding turns IP forwarding off again if it was off before the bridge plugin

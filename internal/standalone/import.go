@@ -17,6 +17,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/boundedio"
+	"swiftlet/internal/program"
 )
 
 // imageNames are the annotations that hold image names in the index of an OCI layout.
@@ -48,7 +49,7 @@ func (s *Supervisor) importImages(ctx context.Context) error {
 			continue
 		}
 		began := s.deps.Clock.Now()
-		if err := s.ctr(ctx, "images", "import", file); err != nil {
+		if err := s.ctr(ctx, importTimeout, "images", "import", file); err != nil {
 			return fmt.Errorf("import %s: %w", file, err)
 		}
 		s.progress("imported %s, %d of %d, in %s", filepath.Base(file), i+1, len(files), s.since(began))
@@ -119,7 +120,7 @@ func namesInIndex(r io.Reader) (map[string]string, error) {
 
 // imagesByDigest reads containerd's image store: CRI has digests only of pulled images.
 func (s *Supervisor) imagesByDigest(ctx context.Context) (map[string]string, error) {
-	out, err := s.ctrOutput(ctx, "images", "list")
+	out, err := s.ctrOutput(ctx, listTimeout, "images", "list")
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}
@@ -150,15 +151,15 @@ func (s *Supervisor) awaitImages(ctx context.Context, names []string) error {
 	})
 }
 
-func (s *Supervisor) ctr(ctx context.Context, args ...string) error {
-	_, err := s.ctrOutput(ctx, args...)
+func (s *Supervisor) ctr(ctx context.Context, timeout time.Duration, args ...string) error {
+	_, err := s.ctrOutput(ctx, timeout, args...)
 	return err
 }
 
 // ctrOutput runs the bundled ctr in the containerd namespace of CRI.
-func (s *Supervisor) ctrOutput(ctx context.Context, args ...string) (string, error) {
+func (s *Supervisor) ctrOutput(ctx context.Context, timeout time.Duration, args ...string) (string, error) {
 	args = append([]string{"--address", s.cfg.Paths.Socket(), "--namespace", "k8s.io"}, args...)
-	out, err := boundedio.Output(exec.CommandContext(ctx, s.cfg.Paths.program("ctr"), args...), boundedio.Document)
+	out, err := program.Output(ctx, timeout, boundedio.Document, s.cfg.Paths.program("ctr"), args...)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))

@@ -3,14 +3,10 @@ package standalone
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"swiftlet/internal/boundedio"
-	"swiftlet/internal/clip"
 	"swiftlet/internal/nftables"
 	"swiftlet/internal/notify"
 )
@@ -46,15 +42,15 @@ var localnetRules = [][]string{
 
 // blockLocalnet drops packets with a loopback address that arrive on the pod bridge. It is
 // idempotent.
-func blockLocalnet(backend string) error {
+func blockLocalnet(ctx context.Context, backend string) error {
 	if backend == backendNftables {
-		return wrapLocalnet(runWithInput(localnetScript, "nft", "-f", "-"))
+		return wrapLocalnet(runWithInput(ctx, localnetScript, "nft", "-f", "-"))
 	}
 	for _, rule := range localnetRules {
-		if rawPrerouting("-C", rule) == nil {
+		if rawPrerouting(ctx, "-C", rule) == nil {
 			continue
 		}
-		if err := rawPrerouting("-I", rule); err != nil {
+		if err := rawPrerouting(ctx, "-I", rule); err != nil {
 			return wrapLocalnet(err)
 		}
 	}
@@ -71,10 +67,10 @@ func wrapLocalnet(err error) error {
 // removeLocalnetRules removes the iptables rules; cleanTables removes the nftables table.
 func removeLocalnetRules() error {
 	for _, rule := range localnetRules {
-		if rawPrerouting("-C", rule) != nil {
+		if rawPrerouting(context.Background(), "-C", rule) != nil {
 			continue // no such rule, or no iptables
 		}
-		if err := rawPrerouting("-D", rule); err != nil {
+		if err := rawPrerouting(context.Background(), "-D", rule); err != nil {
 			return fmt.Errorf("remove iptables rules of the pod bridge: %w", err)
 		}
 	}
@@ -82,13 +78,8 @@ func removeLocalnetRules() error {
 }
 
 // rawPrerouting calls iptables with one action on a rule.
-func rawPrerouting(action string, rule []string) error {
-	args := append([]string{"-w", "5", "-t", "raw", action, "PREROUTING"}, rule...)
-	out, err := boundedio.CombinedOutput(exec.Command("iptables", args...), clip.Message)
-	if err != nil {
-		return fmt.Errorf("iptables %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
-	}
-	return nil
+func rawPrerouting(ctx context.Context, action string, rule []string) error {
+	return runHostProgram(ctx, "iptables", append([]string{"-w", "5", "-t", "raw", action, "PREROUTING"}, rule...)...)
 }
 
 // keepLocalnetBlocked restores the rules, and the way to the API server, when another program flushes the packet filter,
@@ -107,11 +98,11 @@ func (s *Supervisor) keepLocalnetBlocked(ctx context.Context, backend string) {
 		}
 	}()
 	for polling := false; ; {
-		err := blockLocalnet(backend)
-		if err != nil {
+		err := blockLocalnet(ctx, backend)
+		if err != nil && ctx.Err() == nil {
 			log.Error("localnet: rules are missing, pods may reach the host's loopback", "retry", localnetRecheck, "err", err)
 		}
-		if routeErr := routeAPI(s.cfg, backend); routeErr != nil {
+		if routeErr := routeAPI(ctx, s.cfg, backend); routeErr != nil && ctx.Err() == nil {
 			log.Error("localnet: rule is missing, pods cannot reach the API", "retry", localnetRecheck, "err", routeErr)
 			err = routeErr
 		}

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -105,12 +106,12 @@ func checkPrograms(cfg Config) error {
 func checkKernel(Config) error {
 	var missing []string
 	for _, m := range []struct{ name, seen string }{{"bridge", "/sys/module/bridge"}, {"veth", "/sys/module/veth"}} {
-		if _, err := os.Stat(m.seen); err != nil && !builtIn(m.name) && exec.Command("modprobe", m.name).Run() != nil {
+		if _, err := os.Stat(m.seen); err != nil && !builtIn(m.name) && runHostProgram(context.Background(), "modprobe", m.name) != nil {
 			missing = append(missing, m.name)
 		}
 	}
 	if !hasFilesystem("overlay") {
-		_ = exec.Command("modprobe", "overlay").Run()
+		_ = runHostProgram(context.Background(), "modprobe", "overlay")
 		if !hasFilesystem("overlay") {
 			missing = append(missing, "overlay")
 		}

@@ -133,7 +133,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	sockets := s.listenDNS()
 	defer sockets.close()
-	configChanged, err := s.writeConfigs(filter)
+	configChanged, err := s.writeConfigs(ctx, filter)
 	if err != nil {
 		return err
 	}

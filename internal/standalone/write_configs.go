@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"context"
 	"fmt"
 	"os"
 )
@@ -33,7 +34,7 @@ func (s *Supervisor) releaseLock(lock *os.File) {
 // writeConfigs writes the configuration of runtime, network and agent, creates the cgroup, and
 // adds the packet filter rules of the pod bridge before the bridge exists. It reports whether
 // the runtime's configuration changed, so that a running containerd needs a restart.
-func (s *Supervisor) writeConfigs(filter string) (runtimeChanged bool, err error) {
+func (s *Supervisor) writeConfigs(ctx context.Context, filter string) (runtimeChanged bool, err error) {
 	p := s.cfg.Paths
 	if err := p.makeDirs(); err != nil {
 		return false, err
@@ -49,10 +50,10 @@ func (s *Supervisor) writeConfigs(filter string) (runtimeChanged bool, err error
 			return false, err
 		}
 	}
-	if err := blockLocalnet(filter); err != nil {
+	if err := blockLocalnet(ctx, filter); err != nil {
 		return false, err
 	}
-	if err := routeAPI(s.cfg, filter); err != nil {
+	if err := routeAPI(ctx, s.cfg, filter); err != nil {
 		return false, err
 	}
 	network, err := networkConfig(s.cfg.PodCIDR, p.addresses(), filter)
