@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
+	"time"
 )
 
 // TestMain runs the agent if this is the process that startNode has started.
@@ -65,5 +67,20 @@ func TestGrowth(t *testing.T) {
 		if count.got/pods > count.most {
 			t.Errorf("a pod takes %.1f %s, at most %.1f are accepted", count.got/pods, count.what, count.most)
 		}
+	}
+}
+
+func TestPhasesThatMeasureNothing(t *testing.T) {
+	for _, c := range []struct {
+		single int
+		idle   time.Duration
+		want   string
+	}{{0, time.Minute, "-single is 0"}, {-1, time.Minute, "-single is -1"}, {1, 0, "-idle is 0s"}} {
+		if err := checkPhases(c.single, c.idle); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: got %v", c, err)
+		}
+	}
+	if err := checkPhases(1, time.Second); err != nil {
+		t.Error(err)
 	}
 }

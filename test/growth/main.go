@@ -38,6 +38,9 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkPhases(*single, *idle); err != nil {
+		return err
+	}
 	n, err := startNode(ctx, *profiles, *page)
 	if err != nil {
 		return err
@@ -50,6 +53,17 @@ func run(ctx context.Context) error {
 			return fmt.Errorf("%d pods: %w", number, err)
 		}
 		fmt.Println(row)
+	}
+	return nil
+}
+
+// checkPhases rejects what costs cannot be divided by.
+func checkPhases(single int, idle time.Duration) error {
+	if single < 1 {
+		return fmt.Errorf("-single is %d, want at least 1", single)
+	}
+	if idle <= 0 {
+		return fmt.Errorf("-idle is %v, want more than 0", idle)
 	}
 	return nil
 }

@@ -74,25 +74,12 @@ func (l login) authenticate(ctx context.Context, r record, method string, keys [
 		return err
 	}
 	if len(files) == 0 {
-		// An iscsiadm with a database elsewhere.
-		l.deps.Log.Warn("iscsi: iscsiadm's record not found, passing CHAP credentials as arguments", "record", r.args, "databases", l.databases())
-		return l.setByArgument(ctx, r, keys, values)
+		return fmt.Errorf("set CHAP credentials: iscsiadm's record for portal %s is not in %s; if its database is elsewhere, make one of these a link to it",
+			r.address, strings.Join(l.databases(), " or "))
 	}
 	for _, file := range files {
 		if err := writeRecord(file, keys, values); err != nil {
 			return fmt.Errorf("set CHAP credentials: %w", err)
-		}
-	}
-	return nil
-}
-
-func (l login) setByArgument(ctx context.Context, r record, keys []string, values map[string]string) error {
-	for _, key := range keys {
-		if values[key] == "" {
-			continue
-		}
-		if _, err := l.iscsiadm(ctx, withArgs(r.args, "-o", "update", "-n", key, "-v", values[key])...); err != nil {
-			return fmt.Errorf("set %s: %w", key, err)
 		}
 	}
 	return nil
