@@ -213,3 +213,11 @@ func FuzzConfigurationFile(f *testing.F) {
 		locate(validate(&kc, g), Origins{})
 	})
 }
+
+// TestAliasBomb: CVE-2019-11253 by a configuration.
+func TestAliasBomb(t *testing.T) {
+	text := "kind: KubeletConfiguration\nt: &t " + strings.Repeat("x", 64<<10) + "\nall: [" + strings.TrimSuffix(strings.Repeat("*t, ", 2000), ", ") + "]\n"
+	if _, errs := parseDocument("bomb.yaml", []byte(text)); len(errs) != 1 || !strings.Contains(errs[0].Error(), "the aliases of the document expand to more than") {
+		t.Errorf("got %d errors: %.1000v", len(errs), errs)
+	}
+}

@@ -16,7 +16,12 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	strictjson "sigs.k8s.io/json"
 	apiyaml "sigs.k8s.io/yaml"
+
+	"swiftlet/internal/boundedio"
 )
+
+// maxExpanded limits a configuration with its aliases expanded.
+const maxExpanded = 10 << 20
 
 // document is a configuration file: its values as JSON, and their line numbers.
 type document struct {
@@ -41,6 +46,9 @@ func parseDocument(name string, data []byte) (*document, Errors) {
 	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&root); errors.Is(err, io.EOF) {
 		return nil, fileError(name, errors.New("the file is empty"))
 	} else if err != nil {
+		return nil, fileError(name, err)
+	}
+	if err := boundedio.CheckAliases(data, maxExpanded); err != nil {
 		return nil, fileError(name, err)
 	}
 	asJSON, err := apiyaml.YAMLToJSON(data)

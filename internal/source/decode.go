@@ -13,6 +13,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"swiftlet/internal/boundedio"
 )
 
 // maxManifest limits the size of one file or response.
@@ -54,7 +56,10 @@ func decode(data []byte) (manifest, error) {
 func (m *manifest) decodeYAML(document []byte) error {
 	data := document
 	if !json.Valid(document) {
-		var err error
+		err := boundedio.CheckAliases(document, maxManifest)
+		if err != nil {
+			return err
+		}
 		if data, err = yaml.YAMLToJSON(document); err != nil {
 			return err
 		}

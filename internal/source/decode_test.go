@@ -2,8 +2,17 @@ package source
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/pod"
 )
 
 func TestDecode(t *testing.T) {
@@ -48,15 +57,46 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// CVE-2019-11253: a small manifest whose aliases refer to each other would expand to gigabytes.
-func TestDecodeRejectsAliasesThatMultiply(t *testing.T) {
-	text := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
+// aliasBombs are manifests of some KiB that would expand to gigabytes.
+func aliasBombs() map[string]string {
+	nested := "  a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
 	for n := range 12 {
-		alias := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", n), 9), ", ")
-		text += fmt.Sprintf("  a%d: &a%d [%s]\n", n+1, n+1, alias)
+		nested += fmt.Sprintf("  a%d: &a%d [%s]\n", n+1, n+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", n), 9), ", "))
 	}
-	if m, err := decode([]byte(text)); err == nil {
-		t.Errorf("accepted: %d pods", len(m.pods))
+	const head = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n"
+	return map[string]string{
+		"nested": head + nested,
+		"wide":   head + "  t: &t " + strings.Repeat("x", 64<<10) + "\n  all: [" + strings.TrimSuffix(strings.Repeat("*t, ", 2000), ", ") + "]\n",
+	}
+}
+
+// TestAliasBombs: CVE-2019-11253 by a file and by a URL.
+func TestAliasBombs(t *testing.T) {
+	for name, text := range aliasBombs() {
+		d := newDirectory(t)
+		d.write("good.yaml", manifestOf("good", "x"))
+		d.write("bomb.yaml", text)
+		d.run(d.path, nil)
+		d.expect("good=x")
+		d.mu.Lock()
+		if problems := strings.Join(d.problems, "\n"); !strings.Contains(problems, "the aliases of the document expand to more than") {
+			t.Errorf("%s by a file: %q", name, problems)
+		}
+		d.mu.Unlock()
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }))
+		defer server.Close()
+		var event string
+		h, err := NewHTTP(HTTPConfig{URL: server.URL, NodeName: "node-1", CheckFrequency: time.Hour}, HTTPDeps{
+			Out: make(chan pod.Snapshot), Client: server.Client(), Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
+			OnError: func(_ string, err error) { event = err.Error() },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.report(h.poll(t.Context()))
+		if !strings.Contains(event, "the aliases of the document expand to more than") {
+			t.Errorf("%s by a URL: %q", name, event)
+		}
 	}
 }
 
