@@ -60,6 +60,7 @@ func TestVisitor(t *testing.T) {
 	v.seePods(name)
 	v.seePod(name)
 	v.seeLog(name)
+	v.writeSecrets(os.Getenv("SWIFTLET_TEST_SECRETS"))
 	if code := v.useTerminal(name, v.origin); code != http.StatusSwitchingProtocols {
 		t.Errorf("terminal: %d", code)
 	}
@@ -120,6 +121,16 @@ func (v visitor) get(reference string) *http.Response {
 		v.t.Fatalf("GET %s: %s", reference, response.Status)
 	}
 	return response
+}
+
+// writeSecrets writes the key and the cookie of the session to a file, a line each, for up_page.sh to search for.
+func (v visitor) writeSecrets(file string) {
+	v.t.Helper()
+	key, _, _ := strings.Cut(strings.TrimPrefix(v.base.Path, "/page/"), "/")
+	_, cookie, _ := strings.Cut(v.cookie, "=")
+	if err := os.WriteFile(file, []byte(key+"\n"+cookie+"\n"), 0o600); err != nil {
+		v.t.Error(err)
+	}
 }
 
 // seePods reads the stream until the pod is up, another one says why it is not, and usage is known.
