@@ -7,9 +7,9 @@ var layers = [][]string{
 	{"clip"}, // limits texts of others, also those that the vocabulary has
 	{"pod", "klogfmt", "meter", "backoff", "queue", "notify", "require", "contain", "instant"}, // the vocabulary
 	{"plan", "podstatus", "why"},
-	{"boundedio"},  // reads what others write
-	{"checkpoint"}, // writes every state file, also those of adapters
-	{"kubeclient"}, // every kind of API object in use, for adapters and above
+	{"boundedio", "connlimit"}, // bounds what others write, and open
+	{"checkpoint"},             // writes every state file, also those of adapters
+	{"kubeclient"},             // every kind of API object in use, for adapters and above
 	{"config", "kubeapi", "cri", "cgroup", "pluginreg", "certificate", "nftables", "host", "filetree", "program"},
 	{"runtime", "observe", "image", "volume", "resource", "probe", "logs", "stats", "dns"},
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},

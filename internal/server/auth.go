@@ -14,6 +14,7 @@ import (
 
 	"swiftlet/internal/certificate"
 	"swiftlet/internal/clip"
+	"swiftlet/internal/connlimit"
 	"swiftlet/internal/meter"
 )
 
@@ -78,9 +79,9 @@ func newAuth(cfg Config, deps Deps, table []route, limits limits, sources *sourc
 // protect passes allowed requests to next and denies the others.
 func (a *auth) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := contextConn(r.Context())
+		c := connlimit.FromContext(r.Context())
 		if c != nil {
-			c.requestComplete()
+			c.RequestComplete()
 		}
 		r, u := a.identify(w, r)
 		if r == nil {
@@ -94,8 +95,8 @@ func (a *auth) protect(next http.Handler) http.Handler {
 			return
 		}
 		if c != nil {
-			c.trust()
-			a.sources.setKnown(c.from)
+			c.Trust()
+			a.sources.setKnown(c.Source())
 		}
 		r.Header.Del("Authorization")        // a stream is passed on to the runtime with its headers
 		if !httpstream.IsUpgradeRequest(r) { // an upgrade is passed on as it is
@@ -112,7 +113,7 @@ func (a *auth) identify(w http.ResponseWriter, r *http.Request) (*http.Request, 
 		return a.enter(w, r), sessionUser
 	}
 	if foreignOrigin(r) {
-		a.rejected.add(rejectOrigin, sourceOf(r.RemoteAddr))
+		a.rejected.add(rejectOrigin, connlimit.SourceOf(r.RemoteAddr))
 		http.Error(w, "Forbidden: a page of another origin may not use this API", http.StatusForbidden)
 		return nil, user{}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/asn1"
+
+	"swiftlet/internal/connlimit"
 )
 
 const (
@@ -133,5 +135,5 @@ func (a *auth) authenticateToken(r *http.Request) (user, error) {
 	if a.tokens == nil || !strings.EqualFold(scheme, "bearer") || token == "" {
 		return user{}, errNoCredential
 	}
-	return a.tokens.authenticate(r.Context(), token, sourceOf(r.RemoteAddr))
+	return a.tokens.authenticate(r.Context(), token, connlimit.SourceOf(r.RemoteAddr))
 }

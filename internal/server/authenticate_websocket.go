@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/streaming/pkg/httpstream/wsstream"
+
+	"swiftlet/internal/connlimit"
 )
 
 const (
@@ -33,7 +35,7 @@ func (a *auth) authenticateWebSocket(r *http.Request) (user, error) {
 	if len(others) == 0 {
 		return user{}, errors.New("read bearer token: no other subprotocol is offered")
 	}
-	u, err := a.tokens.authenticate(r.Context(), token, sourceOf(r.RemoteAddr))
+	u, err := a.tokens.authenticate(r.Context(), token, connlimit.SourceOf(r.RemoteAddr))
 	if err != nil {
 		return user{}, err
 	}

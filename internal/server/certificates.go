@@ -17,6 +17,7 @@ import (
 
 	"swiftlet/internal/certificate"
 	"swiftlet/internal/config"
+	"swiftlet/internal/connlimit"
 )
 
 // CertificateSource returns the current certificate, or nil before the first is issued.
@@ -60,8 +61,8 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	}
 	// It returns no configuration, so that this one is used. It only waits.
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if c := limitedConn(hello.Conn); c != nil {
-			return nil, s.connections.handshake(hello.Context(), c)
+		if c := connlimit.Of(hello.Conn); c != nil {
+			return nil, s.connections.Handshake(hello.Context(), c)
 		}
 		return nil, nil
 	}

@@ -1,8 +1,9 @@
 package server
 
 import (
-	"net/netip"
 	"time"
+
+	"swiftlet/internal/connlimit"
 )
 
 // limits bound the work that the HTTPS API does for clients it has not authorized yet. Authorized
@@ -53,20 +54,9 @@ func defaultLimits() limits {
 	}
 }
 
-// source is where a client connects from: its IPv4 address, or the /64 network of its IPv6 address,
-// of which one host may use all.
-type source = netip.Prefix
+type source = connlimit.Source
 
-// sourceOf returns the source of a remote address. Addresses without an IP share the zero source.
-func sourceOf(remote string) source {
-	at, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return source{}
-	}
-	address, bits := at.Addr().Unmap().WithZone(""), 32
-	if address.Is6() {
-		bits = 64
-	}
-	prefix, _ := address.Prefix(bits) // fails only for other numbers of bits
-	return prefix
+// forConnections returns the limits of connections.
+func (l limits) forConnections() connlimit.Limits {
+	return connlimit.Limits{Connections: l.connections, PerSource: l.connectionsPerSource, Handshakes: l.handshakes, PendingBytes: l.pendingBytes}
 }

@@ -18,6 +18,8 @@ import (
 
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"swiftlet/internal/connlimit"
 )
 
 // counts are counters by kind.
@@ -239,7 +241,7 @@ func TestConnectionsOfStrangersAreBounded(t *testing.T) {
 		}
 	}
 	request() // on the connection of the first request, which does not count
-	if got := rejected.get(rejectConnections); got != 8 {
+	if got := rejected.get(connlimit.RejectConnections); got != 8 {
 		t.Errorf("%d rejections are counted, want 8", got)
 	}
 }
@@ -343,13 +345,14 @@ func TestIncompleteRequestsAreBounded(t *testing.T) {
 	}
 	all.Wait()
 	deadline := time.Now().Add(10 * time.Second)
-	for rejected.get(rejectPendingBytes) == 0 && time.Now().Before(deadline) {
+	for rejected.get(connlimit.RejectPendingBytes) == 0 && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if pending, most := n.server.connections.pending.Load(), int64(1<<20+4*64<<10); pending > most {
+	most := int64(1<<20 + 4*64<<10)
+	if _, _, pending := n.server.connections.Counted(); pending > most {
 		t.Errorf("%d bytes of incomplete requests, want at most %d", pending, most)
 	}
-	if rejected.get(rejectPendingBytes) == 0 {
+	if rejected.get(connlimit.RejectPendingBytes) == 0 {
 		t.Error("no connection was closed")
 	}
 	if code, _, _ := n.request(n.from("127.0.0.10", credential{}), "https", "10250", "GET", "/pods", credential{token: "good"}); code != 200 {
@@ -363,12 +366,7 @@ func TestClosedConnectionsAreNotCounted(t *testing.T) {
 		n.get("GET", "/pods", credential{token: "good"})
 		n.get("GET", "/pods", credential{token: "bad"})
 	}
-	counted := func() (connections, sources int, pending int64) {
-		c := n.server.connections
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.total, len(c.bySource), c.pending.Load()
-	}
+	counted := n.server.connections.Counted
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		connections, sources, pending := counted()
@@ -381,33 +379,6 @@ func TestClosedConnectionsAreNotCounted(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
-
-// TestOnlyConnectionOfASourceIsReplaced: with many sources of one connection each, a source loses its only
-// connection to its own next one, which is counted nevertheless.
-func TestOnlyConnectionOfASourceIsReplaced(t *testing.T) {
-	l := defaultLimits()
-	l.connections = 1
-	rejected := newRejections(slog.New(slog.DiscardHandler), clock.RealClock{}, nil)
-	c := newConnections(l, newSources(clock.RealClock{}, l), rejected)
-	for range 2 {
-		first, second := c.add(fakeConn{}), c.add(fakeConn{})
-		if len(c.bySource) != 1 || c.total != 1 {
-			t.Errorf("%d connections of %d sources are counted, want 1 of 1", c.total, len(c.bySource))
-		}
-		if err := errors.Join(first.Close(), second.Close()); err != nil {
-			t.Error(err)
-		}
-	}
-	if len(c.bySource) != 0 || c.total != 0 {
-		t.Errorf("%d connections of %d sources are counted after all are closed", c.total, len(c.bySource))
-	}
-}
-
-// fakeConn is a connection of one source.
-type fakeConn struct{ net.Conn }
-
-func (fakeConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
-func (fakeConn) Close() error         { return nil }
 
 func TestDenialsAreLoggedAtABoundedRate(t *testing.T) {
 	var log lockedBuffer
@@ -470,16 +441,4 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buffer.String()
-}
-
-func TestSourceOf(t *testing.T) {
-	for remote, want := range map[string]string{
-		"10.0.0.1:80": "10.0.0.1/32", "[::ffff:10.0.0.1]:80": "10.0.0.1/32",
-		"[2001:db8::1]:80": "2001:db8::/64", "[2001:db8::ffff]:1": "2001:db8::/64", "[fe80::1%eth0]:80": "fe80::/64",
-		"@": "invalid Prefix", "": "invalid Prefix",
-	} {
-		if got := sourceOf(remote).String(); got != want {
-			t.Errorf("source of %q is %s, want %s", remote, got, want)
-		}
-	}
 }

@@ -11,19 +11,17 @@ import (
 	"swiftlet/internal/meter"
 )
 
-// Reasons for which the server rejects work for clients that it has not authorized.
+// Reasons for which the server rejects work for clients that it has not authorized, besides those of connlimit.
 const (
-	rejectConnectionRate = "connection_rate" // too many new connections of a source
-	rejectConnections    = "connections"     // too many connections; the oldest was closed
-	rejectPendingBytes   = "pending_bytes"   // too many incomplete requests
-	rejectSourceReviews  = "source_reviews"  // too many unknown tokens of a source
-	rejectReviews        = "reviews"         // too many unknown tokens of all sources
-	rejectOrigin         = "foreign_origin"  // a page of another origin in a browser
-	denyCredential       = "credential"      // logged as denied, not counted
-	denyAccess           = "access"          // logged as denied, not counted
-	failAccess           = "access_review"   // logged as failed, not counted
-	logPeriod            = 10 * time.Second  // of one reason
-	logsPerPeriod        = 10                // of one reason
+	rejectSourceReviews = "source_reviews" // too many unknown tokens of a source
+	rejectReviews       = "reviews"        // too many unknown tokens of all sources
+	rejectOrigin        = "foreign_origin" // a page of another origin in a browser
+	denyCredential      = "credential"     // logged as denied, not counted
+	denyAccess          = "access"         // logged as denied, not counted
+	failAccess          = "access_review"  // logged as failed, not counted
+	failAccept          = "accept"         // logged, not counted
+	logPeriod           = 10 * time.Second // of one reason
+	logsPerPeriod       = 10               // of one reason
 )
 
 // rejections counts rejected work by reason. It logs the first few of each period and reason: strangers

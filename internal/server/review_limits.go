@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	timerate "golang.org/x/time/rate"
+
+	"swiftlet/internal/connlimit"
 )
 
 // reviewLimits bounds the questions to the API server about tokens. Tokens of strangers and tokens that
@@ -89,20 +91,20 @@ func (l *reviewLimits) leave(share *lane, from *source) {
 // few verbs and subresources, so that only the number of requests is limited that wait, and only of
 // sources that are not known.
 func (l *reviewLimits) enterAccess(ctx context.Context) (leave func(), err error) {
-	c := contextConn(ctx)
-	if c == nil || l.sources.isKnown(c.from) {
+	c := connlimit.FromContext(ctx)
+	if c == nil || l.sources.isKnown(c.Source()) {
 		return func() {}, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.access[c.from] >= l.limits.reviews {
-		return nil, l.reject(http.StatusServiceUnavailable, rejectReviews, c.from)
+	if l.access[c.Source()] >= l.limits.reviews {
+		return nil, l.reject(http.StatusServiceUnavailable, rejectReviews, c.Source())
 	}
-	l.access[c.from]++
+	l.access[c.Source()]++
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		leaveSource(l.access, c.from)
+		leaveSource(l.access, c.Source())
 	}, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"swiftlet/internal/connlimit"
 )
 
 const (
@@ -36,7 +38,7 @@ func (s *Server) serveAPI(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serve API: %w", err)
 	}
-	limited := tls.NewListener(limitedListener{listener, s.connections}, tlsConfig)
+	limited := tls.NewListener(connlimit.Limit(listener, s.connections), tlsConfig)
 	return s.serveOn(ctx, "API", limited, s.withMetrics(false, s.auth.protect(s.withTracing(newMux(s.apiRoutes())))))
 }
 
@@ -56,11 +58,21 @@ func (s *Server) serve(ctx context.Context, name, host string, port int32, handl
 	}
 	unlimited := s.cfg.limits
 	unlimited.connectionRate = rate{math.MaxFloat64, 1}
-	limited := limitedListener{listener, newConnections(unlimited, newSources(s.deps.Clock, unlimited), s.rejected)}
+	limited := connlimit.Limit(listener, s.newConnections(unlimited, newSources(s.deps.Clock, unlimited)))
 	return s.serveOn(ctx, name, limited, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		contextConn(r.Context()).requestComplete()
+		connlimit.FromContext(r.Context()).RequestComplete()
 		handler.ServeHTTP(w, r)
 	}))
+}
+
+// newConnections bounds connections by what is known of their sources.
+func (s *Server) newConnections(l limits, known *sources) *connlimit.Connections {
+	return connlimit.New(l.forConnections(), connlimit.Deps{
+		Allow: known.allowConnection, Factor: known.factor, Rejected: s.rejected.add,
+		Failed: func(err error) {
+			s.rejected.record(slog.LevelError, failAccept, "server: accept failed", "err", err)
+		},
+	})
 }
 
 // serveOn serves until ctx is done or serving fails. It closes the listener.
@@ -74,7 +86,7 @@ func (s *Server) serveOn(ctx context.Context, name string, listener net.Listener
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    1 << 20, // commands of exec are part of the URL
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ConnContext:       withConn,
+		ConnContext:       connlimit.WithConn,
 		// Canceling ctx ends streams and logs that are followed.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		// These are mostly aborted TLS handshakes.

@@ -17,6 +17,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/connlimit"
 	"swiftlet/internal/require"
 )
 
@@ -111,7 +112,7 @@ type Server struct {
 	routes []route // every row of the table, enabled or not
 	auth   *auth
 	// connections of the HTTPS API.
-	connections *connections
+	connections *connlimit.Connections
 	rejected    *rejections
 	// started approximates the start of the process.
 	started time.Time
@@ -145,7 +146,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		rejected: newRejections(deps.Log, deps.Clock, deps.Meters.Rejected)}
 	s.routes = s.routeTable()
 	sources := newSources(deps.Clock, cfg.limits)
-	s.connections = newConnections(cfg.limits, sources, s.rejected)
+	s.connections = s.newConnections(cfg.limits, sources)
 	var err error
 	if s.auth, err = newAuth(cfg, deps, s.routes, cfg.limits, sources, s.rejected); err != nil {
 		return nil, err
