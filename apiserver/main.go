@@ -22,6 +22,7 @@ import (
 	"swiftlet/apiserver/internal/manifests"
 	"swiftlet/apiserver/internal/pki"
 	"swiftlet/apiserver/internal/server"
+	"swiftlet/internal/restoration"
 )
 
 func main() {
@@ -125,6 +126,11 @@ func run(ctx context.Context, f flags, more []string) (err error) {
 			return fmt.Errorf("read --pod-cidr: %w", err)
 		}
 	}
+	lock, err := restoration.Await(ctx, restoration.Dirs{Data: f.data, PKI: f.pki}) // before keys are read
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	if err := f.credentials(addresses, services); err != nil {
 		return err
 	}

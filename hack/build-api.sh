@@ -3,7 +3,9 @@
 # usage: build-api.sh     prints their directory on stdout
 set -euo pipefail
 cd "$(dirname "$0")/.."
-sources=$(find apiserver -name '*.go' ! -name '*_test.go' | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-8)
+# The packages of the agent that it imports, directly or not, are sources as well.
+shared=$(cd apiserver && "${GO:-go}" list -deps -f '{{with .Module}}{{if eq .Path "swiftlet"}}{{$.Dir}}{{end}}{{end}}' . ./dns)
+sources=$(find apiserver $shared -name '*.go' ! -name '*_test.go' | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-8)
 . hack/cached-module.sh "api-$sources" apiserver
 
 release=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)

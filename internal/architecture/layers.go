@@ -10,7 +10,7 @@ var layers = [][]string{
 	{"boundedio", "connlimit"}, // bounds what others write, and open
 	{"checkpoint"},             // writes every state file, also those of adapters
 	{"kubeclient"},             // every kind of API object in use, for adapters and above
-	{"config", "kubeapi", "cri", "cgroup", "pluginreg", "certificate", "nftables", "host", "filetree", "program"},
+	{"config", "kubeapi", "cri", "cgroup", "pluginreg", "certificate", "nftables", "host", "filetree", "program", "restoration"},
 	{"runtime", "observe", "image", "volume", "resource", "probe", "logs", "stats", "dns"},
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
 	{"node", "shutdown", "oom", "iptables"},

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
 	"swiftlet/internal/clip"
+	"swiftlet/internal/restoration"
 )
 
 // Backup writes the store of the node's API server and its keys to a new file. The node may run. It uses Config's
@@ -55,6 +59,22 @@ func (s *Supervisor) checkStoreProgram() error {
 // storeGrace is how long the program may take to end after SIGTERM.
 const storeGrace = 10 * time.Second
 
+// finishRestore completes a restore that was interrupted, before anything reads the keys.
+func (s *Supervisor) finishRestore() error {
+	data := s.cfg.Paths.apiData()
+	if _, err := os.Lstat(data); errors.Is(err, fs.ErrNotExist) {
+		return nil // there was never an API server
+	}
+	lock, err := restoration.Open(restoration.Dirs{Data: data, PKI: filepath.Dir(s.cfg.Paths.pki("x"))})
+	if errors.Is(err, restoration.ErrLocked) {
+		return nil // an API server that is being killed, which has completed the restore when it started
+	}
+	if err != nil {
+		return err
+	}
+	return lock.Close() // the API server opens it again
+}
+
 // onStore runs a subcommand of the API server's program, which shows its progress.
 func (s *Supervisor) onStore(ctx context.Context, subcommand, file string) error {
 	problems := clip.NewBuffer(clip.Message)
@@ -63,6 +83,11 @@ func (s *Supervisor) onStore(ctx context.Context, subcommand, file string) error
 	command.Stdout, command.Stderr = s.deps.Out, problems
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = storeGrace
+	// It ends with this process, so that no `swiftlet up` starts beside it. The kernel kills it when the thread ends
+	// that has started it: this one is kept.
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	err := command.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(problems.Bytes()) > 0 {

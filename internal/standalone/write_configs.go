@@ -42,6 +42,9 @@ func (s *Supervisor) writeConfigs(ctx context.Context, filter string) (runtimeCh
 	if err := saveHostState(p.hostState()); err != nil {
 		return false, err
 	}
+	if err := s.finishRestore(); err != nil {
+		return false, err
+	}
 	if err := ensurePKI(p, s.cfg.NodeName, s.deps.Clock.Now()); err != nil {
 		return false, err
 	}

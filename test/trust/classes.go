@@ -37,7 +37,7 @@ func Classes() []Class {
 }
 
 // stateTests are the packages that test what is left on disk after a fault.
-const stateTests = "./test/path ./internal/checkpoint ./internal/certificate ./test/e2e"
+const stateTests = "./test/path ./internal/checkpoint ./internal/certificate ./internal/restoration ./test/e2e"
 
 // insideClasses are faults of the agent itself, its disk and its machine.
 func insideClasses() []Class {

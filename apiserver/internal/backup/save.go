@@ -7,11 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"swiftlet/apiserver/internal/etcd"
+	"swiftlet/internal/restoration"
 )
 
 // Config says what is saved or restored.
@@ -39,22 +42,29 @@ func Save(ctx context.Context, c Config, now time.Time) error {
 	return nil
 }
 
-func (c Config) save(ctx context.Context, now time.Time) error {
+func (c Config) save(ctx context.Context, now time.Time) (err error) {
 	if _, err := os.Lstat(c.File); err == nil {
 		return errors.New("the file exists, and is not replaced")
 	}
-	if _, err := os.Stat(c.store()); err != nil {
+	if _, err := os.Stat(c.Data); err != nil {
 		return fmt.Errorf("find the store of `swiftlet up --api`: %w", err)
 	}
-	work, err := os.MkdirTemp(filepath.Dir(c.File), "."+filepath.Base(c.File)+"-*") // only its owner may read it
+	alone, err := c.oneBackup()
+	if err != nil {
+		return err
+	}
+	defer alone.Close()
+	work, err := os.MkdirTemp(filepath.Dir(c.File), c.workPrefix()+"*") // only its owner may read it
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
 	snapshot := filepath.Join(work, snapshotName)
-	if err := c.snapshot(ctx, snapshot); err != nil {
+	held, err := c.snapshot(ctx, snapshot)
+	if err != nil {
 		return err
 	}
+	defer held.Close() // once the keys are read
 	contents, err := etcd.CheckSnapshot(snapshot)
 	if err != nil {
 		return err
@@ -77,43 +87,98 @@ func (c Config) save(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// snapshot takes the snapshot from the running API server, or from the store.
-func (c Config) snapshot(ctx context.Context, file string) error {
+// backupLockName is a file in the directory of the data that is locked while a backup is written.
+const backupLockName = "backup.lock"
+
+// oneBackup returns when no other backup of the node is written, until it is closed. It removes what one that was
+// killed has left beside the file.
+func (c Config) oneBackup() (io.Closer, error) {
+	f, err := os.OpenFile(filepath.Join(c.Data, backupLockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = errors.New("another backup of the node is being written")
+	}
+	entries, readErr := os.ReadDir(filepath.Dir(c.File))
+	err = errors.Join(err, readErr)
+	for _, e := range entries {
+		number, ours := strings.CutPrefix(e.Name(), c.workPrefix())
+		if _, notNumber := strconv.ParseUint(number, 10, 64); err == nil && ours && notNumber == nil && e.IsDir() {
+			err = os.RemoveAll(filepath.Join(filepath.Dir(c.File), e.Name()))
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// workPrefix is that of the directory in which a backup is prepared. A number follows.
+func (c Config) workPrefix() string { return "." + filepath.Base(c.File) + "-" }
+
+// snapshot takes the snapshot from the running API server, or from the store, which stays locked until held is closed.
+func (c Config) snapshot(ctx context.Context, file string) (held io.Closer, err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer f.Close()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	err = etcd.FetchSnapshot(ctx, c.Data, f)
 	if err == nil {
 		c.say("the API server runs and has written a snapshot")
-		return f.Close()
+		return io.NopCloser(nil), nil // it has the lock
 	}
 	if !errors.Is(err, etcd.ErrNotServed) {
-		return err
+		return nil, err
 	}
-	if err := c.refuseInUse(); err != nil {
-		return err
+	lock, err := c.lock()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.snapshotStore(ctx, f); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+// snapshotStore opens the store of a stopped node.
+func (c Config) snapshotStore(ctx context.Context, w io.Writer) error {
+	if _, err := os.Stat(c.store()); err != nil {
+		return fmt.Errorf("find the store of `swiftlet up --api`: %w", err)
 	}
 	c.say("no API server runs; opening its store")
 	member, err := etcd.Start(ctx, c.store())
 	if err != nil {
 		return err
 	}
-	err = errors.Join(member.WriteSnapshot(ctx, f), member.Close())
-	return errors.Join(err, f.Close())
+	return errors.Join(member.WriteSnapshot(ctx, w), member.Close())
 }
 
-// refuseInUse returns an error if a process has the store open.
-func (c Config) refuseInUse() error {
+// lock returns the lock of the store, or an error if a process has it open, which may be one that knows no lock.
+func (c Config) lock() (*restoration.Lock, error) {
+	lock, err := restoration.Open(restoration.Dirs{Data: c.Data, PKI: c.PKI})
+	if errors.Is(err, restoration.ErrLocked) {
+		return nil, c.inUse()
+	}
+	if err != nil {
+		return nil, err
+	}
 	used, err := etcd.InUse(c.store())
 	if err != nil {
-		return fmt.Errorf("find out whether the store is in use: %w", err)
+		err = fmt.Errorf("find out whether the store is in use: %w", err)
+	} else if used {
+		err = c.inUse()
 	}
-	if used {
-		return fmt.Errorf("a process uses the store %s, and serves no snapshots; try again, or stop the node with `swiftlet down`", c.store())
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
 	}
-	return nil
+	return lock, nil
+}
+
+func (c Config) inUse() error {
+	return fmt.Errorf("a process uses the store %s, and serves no snapshots; try again, or stop the node with `swiftlet down`", c.store())
 }
 
 // packTo returns when the archive is on disk.

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"swiftlet/internal/boundedio"
 )
 
 // access says who may read a file.
@@ -29,7 +31,7 @@ func WriteKubeconfig(file, server, dir, name, group string) error {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	content := func(suffix string) []byte {
-		data, readErr := os.ReadFile(filepath.Join(dir, suffix))
+		data, readErr := boundedio.ReadFile(filepath.Join(dir, suffix), boundedio.Small)
 		err = errors.Join(err, readErr)
 		return data
 	}
