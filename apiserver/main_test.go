@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,7 @@ type instance struct {
 	address    string
 	kubeconfig string
 	flags      []string             // more than those that every test needs
+	under      []string             // a command that starts the program, such as with other limits
 	readStdout func(*bufio.Scanner) // nil for the log
 	process    *exec.Cmd
 	log        *os.File
@@ -62,9 +64,10 @@ func (i *instance) launch() {
 	if i.log, err = os.Create(filepath.Join(i.dir, "log")); err != nil {
 		i.t.Fatal(err)
 	}
-	i.process = exec.Command(os.Args[0], "--data-dir="+filepath.Join(i.dir, "data"), "--pki-dir="+filepath.Join(i.dir, "pki"),
+	command := append(slices.Clone(i.under), os.Args[0], "--data-dir="+filepath.Join(i.dir, "data"), "--pki-dir="+filepath.Join(i.dir, "pki"),
 		"--volumes-dir="+filepath.Join(i.dir, "volumes"), "--kubeconfig="+i.kubeconfig, "--node-name="+nodeName, "--address="+i.address)
-	i.process.Args = append(i.process.Args, i.flags...)
+	command = append(command, i.flags...)
+	i.process = exec.Command(command[0], command[1:]...)
 	i.process.Env = append(os.Environ(), "SWIFTLET_APISERVER=1")
 	i.process.Stdout, i.process.Stderr = i.log, i.log
 	if i.readStdout != nil {

@@ -16,8 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"swiftlet/apiserver/internal/pages"
+	"swiftlet/internal/connlimit"
 )
 
 // Sockets that the program is started with.
@@ -80,7 +82,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	defer time.AfterFunc(settleTime, releaseMemory).Stop()
 	running, ctx := errgroup.WithContext(ctx)
-	running.Go(func() error { return server.Serve(streams) })
+	running.Go(func() error { return server.Serve(limit(streams)) })
 	running.Go(func() error { return server.ServePacket(packets) })
 	running.Go(func() error { return watch.run(ctx) })
 	running.Go(func() error {
@@ -88,6 +90,18 @@ func run(ctx context.Context, f flags) error {
 		return errors.Join(server.Stop(), shutdown())
 	})
 	return running.Wait()
+}
+
+// limitLogs is how often a lack of descriptors is logged at most.
+const limitLogs = 10 * time.Second
+
+// limit bounds the connections of each pod and of all, which would use up the descriptors of the process. CoreDNS
+// does not, and calls Accept again without a pause when it fails.
+func limit(streams net.Listener) net.Listener {
+	failed := rate.Sometimes{Interval: limitLogs}
+	return connlimit.Limit(streams, connlimit.New(connlimit.ForProcess(), connlimit.Deps{Failed: func(err error) {
+		failed.Do(func() { fmt.Fprintln(os.Stderr, "swiftlet-dns: accept failed:", err) })
+	}}))
 }
 
 // settleTime is how long the memory that the start needs is kept.

@@ -8,13 +8,20 @@ import (
 	"net/netip"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
+	"k8s.io/klog/v2"
+
+	"swiftlet/internal/connlimit"
 )
 
 // listen listens on several addresses as one. An address need not exist yet: that of the bridge comes with the
-// first pod.
-func listen(ctx context.Context, addresses ...netip.AddrPort) (net.Listener, error) {
+// first pod. Connections to the first address, that of loopback, are not limited, so that the person in front of the
+// node can always connect. All others count in limited: every pod has a token, so being authenticated is no reason
+// to have any number of connections.
+func listen(ctx context.Context, limited *connlimit.Connections, addresses ...netip.AddrPort) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, socket syscall.RawConn) (err error) {
 		if controlErr := socket.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_FREEBIND, 1) }); controlErr != nil {
 			return controlErr
@@ -22,10 +29,13 @@ func listen(ctx context.Context, addresses ...netip.AddrPort) (net.Listener, err
 		return err
 	}}
 	m := &merged{accepted: make(chan accepted), closed: make(chan struct{})}
-	for _, address := range addresses {
+	for i, address := range addresses {
 		l, err := config.Listen(ctx, "tcp", address.String())
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("listen: %w", err), m.Close())
+		}
+		if i > 0 {
+			l = connlimit.Limit(l, limited)
 		}
 		m.all = append(m.all, l)
 	}
@@ -33,6 +43,23 @@ func listen(ctx context.Context, addresses ...netip.AddrPort) (net.Listener, err
 		go m.accept(l) // until it is closed
 	}
 	return m, nil
+}
+
+// limitLogs is how often rejected connections are logged at most.
+const limitLogs = 10 * time.Second
+
+// podConnections bounds the connections of pods, which share the descriptors of the process with the store.
+func podConnections(ctx context.Context) *connlimit.Connections {
+	log := klog.FromContext(ctx)
+	rejected, failed := rate.Sometimes{Interval: limitLogs}, rate.Sometimes{Interval: limitLogs}
+	return connlimit.New(connlimit.ForProcess(), connlimit.Deps{
+		Rejected: func(reason string, from connlimit.Source) {
+			rejected.Do(func() {
+				log.Info("server: closed a connection of a pod that has too many", "reason", reason, "client", from.Addr())
+			})
+		},
+		Failed: func(err error) { failed.Do(func() { log.Error(err, "server: accept failed") }) },
+	})
 }
 
 // merged accepts the connections of all listeners.

@@ -140,7 +140,7 @@ func (c Config) options(ctx context.Context, store Dialer, needed *demand.Demand
 		return func(ctx context.Context, _, _ string) (net.Conn, error) { return store.Dial(ctx) }, nil
 	}
 	opts.KubeletConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) { return c.dialKubelet, nil }
-	listener, err := listen(ctx, c.Addresses...)
+	listener, err := listen(ctx, podConnections(ctx), c.Addresses...)
 	if err != nil {
 		return none, err
 	}
