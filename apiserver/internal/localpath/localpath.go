@@ -16,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 	volumes "k8s.io/kubernetes/pkg/volume"
 	"k8s.io/mount-utils"
+
+	"swiftlet/internal/volume/safepath"
 )
 
 // Provisioner is what StorageClasses call it.
@@ -117,7 +119,7 @@ func (p *Plugin) makeDir(name string) error {
 // directory that was created for this one is deleted.
 func (p *Plugin) NewDeleter(_ klog.Logger, spec *volumes.Spec) (volumes.Deleter, error) {
 	pv := spec.PersistentVolume
-	if pv == nil || pv.Spec.Local == nil || pv.Spec.Local.Path != filepath.Join(p.Dir, pv.Name) || strings.Contains(pv.Name, "/") {
+	if pv == nil || pv.Spec.Local == nil || pv.Spec.Local.Path != filepath.Join(p.Dir, pv.Name) || strings.Contains(pv.Name, "/") || pv.Name == "." || !filepath.IsLocal(pv.Name) {
 		return nil, fmt.Errorf("delete volume: it is not the directory of that name in %s", p.Dir)
 	}
 	return &deleter{plugin: p, name: pv.Name}, nil
@@ -141,15 +143,8 @@ func (d *deleter) Delete() error {
 	if i := slices.IndexFunc(mounts, func(m mount.MountPoint) bool { return mount.PathWithinBase(m.Path, d.GetPath()) }); i >= 0 {
 		return fmt.Errorf("delete volume %s: %s is mounted", d.name, mounts[i].Path)
 	}
-	root, err := os.OpenRoot(d.plugin.Dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("delete volume %s: %w", d.name, err)
-	}
-	defer root.Close()
-	if err := root.RemoveAll(d.name); err != nil {
+	// Pods may nest directories without limit, and mount something since the check: no mount is entered.
+	if err := safepath.RemoveAll(d.GetPath()); err != nil {
 		return fmt.Errorf("delete volume %s: %w", d.name, err)
 	}
 	return nil

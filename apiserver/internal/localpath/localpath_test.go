@@ -1,15 +1,19 @@
 package localpath
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	volumes "k8s.io/kubernetes/pkg/volume"
 	"k8s.io/mount-utils"
+
+	"swiftlet/internal/volume/safepath"
 )
 
 // newPlugin returns a plugin for a directory that does not exist yet, with nothing mounted.
@@ -88,6 +92,8 @@ func TestOnlyOwnDirectoriesAreDeleted(t *testing.T) {
 		{"pvc-1", "/etc"},
 		{"pvc-2", pv.Spec.Local.Path},
 		{"..", filepath.Dir(p.Dir)},
+		{".", p.Dir},
+		{"", p.Dir},
 		{"x/../pvc-1", pv.Spec.Local.Path},
 	} {
 		hostile := pv.DeepCopy()
@@ -104,6 +110,79 @@ func TestOnlyOwnDirectoriesAreDeleted(t *testing.T) {
 	}
 	if _, err := os.Stat(pv.Spec.Local.Path); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDeepTreeIsDeleted: a pod may nest more directories than the process has descriptors.
+func TestDeepTreeIsDeleted(t *testing.T) {
+	const depth, descriptors = 3000, 200
+	p := newPlugin(t)
+	pv, err := provision(t, p, "pvc-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dig(t, pv.Spec.Local.Path, depth)
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: descriptors, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err = remove(p, pv)
+	if limitErr := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); limitErr != nil {
+		t.Fatal(limitErr)
+	}
+	if err != nil {
+		t.Errorf("delete: %.200v", err)
+	}
+	if _, err := os.Lstat(pv.Spec.Local.Path); !os.IsNotExist(err) {
+		t.Errorf("the directory is still there: %v", err)
+		if err := safepath.RemoveAll(pv.Spec.Local.Path); err != nil { // t.TempDir could not
+			t.Error(err)
+		}
+	}
+}
+
+// dig creates directories in each other.
+func dig(t *testing.T, dir string, depth int) {
+	t.Helper()
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range depth {
+		err := unix.Mkdirat(fd, "d", 0o755)
+		next, openErr := unix.Openat(fd, "d", unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err := errors.Join(err, openErr, unix.Close(fd)); err != nil {
+			t.Fatal(err)
+		}
+		fd = next
+	}
+	unix.Close(fd)
+}
+
+// TestLateMountIsNotEntered: a pod may mount something after the check.
+func TestLateMountIsNotEntered(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	p := newPlugin(t)
+	pv, err := provision(t, p, "pvc-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside, mounted := t.TempDir(), filepath.Join(pv.Spec.Local.Path, "mounted")
+	kept := filepath.Join(outside, "kept")
+	if err := errors.Join(os.Mkdir(mounted, 0o700), os.WriteFile(kept, nil, 0o600), unix.Mount(outside, mounted, "", unix.MS_BIND, "")); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(mounted, unix.MNT_DETACH)
+	if err := remove(p, pv); err == nil || !strings.Contains(err.Error(), mounted+": something is mounted there") {
+		t.Errorf("delete: %v", err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("deleted through a mount: %v", err)
 	}
 }
 
