@@ -105,27 +105,12 @@ func (w *Workloads) AddStored(ctx context.Context) {
 
 // Run starts controllers when they are needed, until ctx is done.
 func (w *Workloads) Run(ctx context.Context) {
-	log := klog.FromContext(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case name := <-w.demand.First():
-			run, err := w.create(ctx, name)
-			if err != nil {
-				log.Error(err, "controllers: start failed", "controller", name)
-				continue
-			}
-			log.Info("controllers: started", "controller", name)
-			w.shared.Start(ctx.Done()) // informers that are not running
-			if w.scheduling != nil {
-				w.scheduling.Start(ctx.Done())
-			}
-			running.Go(func() { run(ctx, workers) })
+	starter{needed: w.demand.First(), create: w.create, created: func() {
+		w.shared.Start(ctx.Done()) // informers that are not running
+		if w.scheduling != nil {
+			w.scheduling.Start(ctx.Done())
 		}
-	}
+	}}.run(ctx)
 }
 
 // create returns what runs a controller.
