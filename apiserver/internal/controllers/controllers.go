@@ -6,7 +6,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"os"
 	"path"
 	"sync"
 	"time"
@@ -25,6 +24,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
 	"k8s.io/kubernetes/pkg/controller/namespace"
 	"k8s.io/kubernetes/pkg/controller/serviceaccount"
+
+	"swiftlet/internal/boundedio"
 )
 
 const (
@@ -72,7 +73,7 @@ func New(ctx context.Context, config *rest.Config, shared informers.SharedInform
 	published := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", rootcacertpublisher.RootCACertConfigMapName).String()
 	}))
-	root, err := os.ReadFile(ca.Certificate)
+	root, err := boundedio.ReadFile(ca.Certificate, boundedio.Small)
 	if err != nil {
 		return nil, fmt.Errorf("create root CA publisher: %w", err)
 	}

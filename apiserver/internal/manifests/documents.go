@@ -16,10 +16,15 @@ import (
 	yamlnodes "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"swiftlet/internal/boundedio"
 )
 
 // extensions are those of the files that are read, as with kubectl.
 var extensions = []string{".yaml", ".yml", ".json"}
+
+// maxFile is how large a file may be: more than an API server accepts in one request, several times.
+const maxFile = 10 << 20
 
 // document is one object of a file.
 type document struct {
@@ -53,7 +58,7 @@ func read(dir string) (files, error) {
 		if info, err := os.Stat(file); err == nil && info.IsDir() {
 			continue
 		}
-		content, err := os.ReadFile(file)
+		content, err := boundedio.ReadFile(file, maxFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed since, or a dangling link
 		}

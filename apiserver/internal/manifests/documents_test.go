@@ -1,12 +1,16 @@
 package manifests
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestParse(t *testing.T) {
@@ -105,6 +109,45 @@ func TestReadDirectory(t *testing.T) {
 	}
 	if _, err := read(filepath.Join(dir, "absent")); err == nil {
 		t.Error("no error for a directory that is missing: everything would be deleted")
+	}
+}
+
+// TestReadIsBounded: what is no regular file, or has no end, is a problem of its own.
+func TestReadIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	large := filepath.Join(dir, "large.yaml")
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("kind: A\nmetadata: {name: a}\n"), 0o600),
+		unix.Mkfifo(filepath.Join(dir, "fifo.yaml"), 0o600),
+		os.Symlink("/dev/zero", filepath.Join(dir, "zero.yaml")),
+		os.WriteFile(large, nil, 0o600), os.Truncate(large, maxFile+1),
+	); err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan files, 1)
+	go func() {
+		all, err := read(dir)
+		if err != nil {
+			t.Error(err)
+		}
+		result <- all
+	}()
+	select {
+	case all := <-result:
+		var problems []string
+		for _, p := range all.problems {
+			problems = append(problems, p.Message)
+		}
+		want := []string{
+			"read " + filepath.Join(dir, "fifo.yaml") + ": not a regular file",
+			"read " + large + ": larger than 10485760 bytes",
+			"read " + filepath.Join(dir, "zero.yaml") + ": not a regular file",
+		}
+		if len(all.documents) != 1 || !slices.Equal(problems, want) {
+			t.Errorf("%d documents, problems %q, want %q", len(all.documents), problems, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("read does not end")
 	}
 }
 

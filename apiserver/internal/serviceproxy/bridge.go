@@ -1,8 +1,9 @@
 package serviceproxy
 
 import (
-	"os"
 	"strings"
+
+	"swiftlet/internal/boundedio"
 )
 
 // bridgeFilterFile exists if the kernel has the module br_netfilter.
@@ -12,6 +13,6 @@ const bridgeFilterFile = "/proc/sys/net/bridge/bridge-nf-call-iptables"
 // a pod to another one, which would come from an address that was never called, unless the answer goes to the bridge's
 // own address.
 func bridgeFiltered() bool {
-	content, err := os.ReadFile(bridgeFilterFile)
+	content, err := boundedio.ReadFile(bridgeFilterFile, boundedio.Small)
 	return err == nil && strings.TrimSpace(string(content)) == "1"
 }
