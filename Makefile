@@ -59,11 +59,17 @@ run: build ## run the example pods on this machine, no cluster needed (needs roo
 	@[ "$$(id -u)" = 0 ] || { echo "pods need root; use: sudo make run"; exit 1; }
 	@exec bin/swiftlet up --manifests examples/manifests
 
+# The module of the API server is checked with the settings it is built with, so that its imports are in the cache.
+as_api_is_built = cd apiserver && CGO_ENABLED=0 GOFLAGS=-trimpath
+
 check: modules ## gofmt, vet, staticcheck, import rules, licences
 	$(call say,checking)
+	@$(call fetch,apiserver)
 	@bad=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); [ -z "$$bad" ] || { echo "not gofmt'ed:"; echo "$$bad"; exit 1; }
 	@$(GO) vet ./...
 	@$(GO) tool staticcheck ./...
+	@$(as_api_is_built) $(GO) vet ./...
+	@check=$$($(GO) tool -n staticcheck) && $(as_api_is_built) "$$check" ./...
 	@$(GO) test -count=1 ./internal/architecture ./test/licences
 
 # The database is a directory or an address of https://go.dev/doc/security/vuln/database.
@@ -222,7 +228,7 @@ scale: deps bundle reference ## 100, 300 and 1,000 nodes on one API server, and 
 	@$(GO) build -o bin/scale ./test/scale/cmd/scale
 	@bin/scale -publish $(ARGS)
 
-test: api build check unit monitoring page-check sanity test-cgroup2 e2e page-test smoke ## everything that must pass
+test: api build check unit monitoring page-check sanity test-cgroup2 test-api e2e page-test smoke ## everything that must pass
 	$(call say,all tests passed)
 
 trust: build reference ## tests of reliability, class by class, each under 40 minutes (CLASS=, FORCE=1); repeat it to resume (needs root)

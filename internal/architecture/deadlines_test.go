@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,37 +41,41 @@ func uses(file *ast.File, calls map[string][]string) []string {
 	return found
 }
 
-// TestOutsideCallsHaveDeadlines: every file that makes a call that may hang is in the table of docs/deadlines.md.
+// TestOutsideCallsHaveDeadlines: every file that makes calls that may hang is in the table of docs/deadlines.md, and
+// the number of its calls in outsideCallsOf, so that no call is added without a look at the table.
 func TestOutsideCallsHaveDeadlines(t *testing.T) {
 	text, err := os.ReadFile("../../docs/deadlines.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		name := filepath.ToSlash(strings.TrimPrefix(path, "../"))
-		if strings.HasSuffix(filepath.Dir(name), "test") || strings.Contains(name, "/testdata/") { // helpers of tests, such as quotatest
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
-		}
-		if found := uses(file, outsideCalls); len(found) > 0 && !strings.Contains(string(text), "`"+name+"`") {
-			t.Errorf("%s calls %s: add it to the table of docs/deadlines.md, with its deadline", name, strings.Join(found, ", "))
-		}
-		return nil
-	})
+	files, err := sourceFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
+	for name, path := range files {
+		if strings.HasSuffix(filepath.Dir(name), "test") || strings.Contains(name, "/testdata/") { // helpers of tests, such as quotatest
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := uses(file, outsideCalls)
+		if len(found) > 0 && !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("%s calls %s: add it to the table of docs/deadlines.md, with its deadline", name, strings.Join(found, ", "))
+		}
+		if want := outsideCallsOf[name]; len(found) != want {
+			t.Errorf("%s makes %d outside calls (%s), want %d: check its rows of docs/deadlines.md, then change outside_calls.go", name, len(found), strings.Join(found, ", "), want)
+		}
+	}
+	for name := range outsideCallsOf {
+		if files[name] == "" {
+			t.Errorf("outsideCallsOf has %s, which does not exist", name)
+		}
+	}
 	for cell := range strings.SplitSeq(string(text), "`") {
-		if strings.HasSuffix(cell, ".go") {
-			if _, err := os.Stat(filepath.Join("..", cell)); err != nil {
-				t.Errorf("docs/deadlines.md has %s, which does not exist", cell)
-			}
+		if strings.HasSuffix(cell, ".go") && files[cell] == "" {
+			t.Errorf("docs/deadlines.md has %s, which does not exist", cell)
 		}
 	}
 }

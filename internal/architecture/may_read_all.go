@@ -3,6 +3,7 @@ package architecture
 // mayReadAll lists the uses of functions that read all there is, by source file and function, with the
 // reason why nothing but the node's owner or the kernel determines how much that is.
 var mayReadAll = map[string]string{
+	"apiserver/internal/pages/release.go bufio.NewScanner":          kernelFile,
 	"cgroup/move_processes.go os.ReadFile":                          kernelFile,
 	"cgroup/own_memory.go io/fs.ReadFile":                           kernelFile,
 	"cgroup/pod_memory_usage.go os.ReadFile":                        kernelFile,

@@ -4,10 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -34,26 +31,25 @@ func writesFiles(file *ast.File) bool {
 // host must be listed in unsynced, with the reason why that is harmless.
 func TestStateFilesAreWrittenByCheckpoint(t *testing.T) {
 	seen := map[string]bool{}
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		name := filepath.ToSlash(strings.TrimPrefix(path, "../"))
+	files, err := sourceFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range files {
 		if packageOf(name) == "checkpoint" {
-			return nil
+			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil || !writesFiles(file) {
-			return err
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !writesFiles(file) {
+			continue
 		}
 		seen[name] = true
 		if unsynced[name] == "" {
 			t.Errorf("%s writes files: use checkpoint.Replace, or explain in state_files.go why a crash may leave them empty", name)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	for name := range unsynced {
 		if !seen[name] {

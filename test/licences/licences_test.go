@@ -33,8 +33,9 @@ func TestLinkedModulesHaveAllowedLicences(t *testing.T) {
 	}
 	scanner := newScanner(t)
 	for name, linked := range map[string][]string{
-		"swiftlet": {"-C", "../..", "list", "-deps", "-f", format, "./cmd/swiftlet"},
-		"bundle":   {"-C", "../../bundle", "list", "-deps", "-f", format, "tool"},
+		"swiftlet":  {"-C", "../..", "list", "-deps", "-f", format, "./cmd/swiftlet"},
+		"bundle":    {"-C", "../../bundle", "list", "-deps", "-f", format, "tool"},
+		"apiserver": {"-C", "../../apiserver", "list", "-deps", "-f", format, ".", "./dns", "tool"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			modules := list(t, linked)
