@@ -4,7 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # The packages of the agent that it imports, directly or not, are sources as well.
-shared=$(cd apiserver && "${GO:-go}" list -deps -f '{{with .Module}}{{if eq .Path "swiftlet"}}{{$.Dir}}{{end}}{{end}}' . ./dns)
+for try in 1 2 3 4 5; do # it may download modules
+  shared=$(cd apiserver && "${GO:-go}" list -deps -f '{{with .Module}}{{if eq .Path "swiftlet"}}{{$.Dir}}{{end}}{{end}}' . ./dns) && break
+  [ $try = 5 ] && { echo "${0##*/}: listing packages failed" >&2; exit 1; }
+  sleep ${try}0
+done
 sources=$(find apiserver $shared -name '*.go' ! -name '*_test.go' | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-8)
 . hack/cached-module.sh "api-$sources" apiserver
 

@@ -44,5 +44,6 @@ func (l Listener) Accept() (net.Conn, error) {
 // temporary reports whether a later call may succeed, as net/http does.
 func temporary(err error) bool {
 	failed, ok := err.(net.Error)
-	return ok && failed.Temporary() //nolint:staticcheck // there is no other way to find out
+	//lint:ignore SA1019 net/http asks this as well: there is no other way to find out.
+	return ok && failed.Temporary()
 }
