@@ -46,9 +46,9 @@ api: ## build bin/api, the API server and kubectl for `swiftlet up --api`
 	@mkdir -p bin && dir=$$(hack/progress.sh hack/build-api.sh) && ln -sfn "$$dir" bin/api
 	@[ ! -e bin/swiftlet ] || $(MAKE) --no-print-directory swiftlet
 
-test-api: reference ## tests of the API server with kubectl (SWIFTLET_KILLS=50 for more kills under load)
+test-api: reference ## tests of the API server with kubectl (API_TESTS=-short for some, SWIFTLET_KILLS=50 for more kills under load)
 	$(call say,tests of the API server)
-	@cd apiserver && CGO_ENABLED=0 ../hack/gotest.sh -trimpath -count=1 ./...
+	@cd apiserver && CGO_ENABLED=0 ../hack/gotest.sh -trimpath -count=1 $(API_TESTS) ./...
 
 KILLS ?= 50
 kills: api build ## kill the API server, containerd and swiftlet KILLS (50) times each while clients write, and cut the power as often (needs root)
@@ -228,6 +228,8 @@ scale: deps bundle reference ## 100, 300 and 1,000 nodes on one API server, and 
 	@$(GO) build -o bin/scale ./test/scale/cmd/scale
 	@bin/scale -publish $(ARGS)
 
+# The longest tests of the API server are run by test-api alone.
+test: API_TESTS = -short
 test: api build check unit monitoring page-check sanity test-cgroup2 test-api e2e page-test smoke ## everything that must pass
 	$(call say,all tests passed)
 

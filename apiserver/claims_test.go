@@ -32,6 +32,9 @@ phase() { kubectl get $1 -o jsonpath={.status.phase}; }
 
 // TestClaims creates claims and what uses them, without a kubelet. Rows run in this order and build on each other.
 func TestClaims(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while; make test-api runs it")
+	}
 	i := start(t)
 	runWorkloads(t, i, []workloadRow{
 		{name: "default_class", line: "until_ kubectl get serviceaccount default; kubectl create -f - && kubectl get storageclass", stdin: registeredNode, want: `local-path \(default\) +swiftlet.dev/local-path +Delete +WaitForFirstConsumer`},

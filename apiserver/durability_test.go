@@ -17,6 +17,9 @@ func TestNoAcknowledgedWriteIsLost(t *testing.T) {
 	kills, err := strconv.Atoi(os.Getenv("SWIFTLET_KILLS"))
 	if err != nil {
 		kills = 3
+		if testing.Short() {
+			kills = 1
+		}
 	}
 	i := start(t)
 	var acknowledged []string

@@ -29,6 +29,9 @@ own() { kubectl run $1 --image=example --overrides="{\"spec\":{\"terminationGrac
 
 // TestScheduling creates pods that fit and that do not. Rows run in this order and build on each other.
 func TestScheduling(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while; make test-api runs it")
+	}
 	i := start(t)
 	runWorkloads(t, i, []workloadRow{
 		{name: "pods_wait_for_the_node", line: pending + "until_ kubectl get serviceaccount default; own early '\"containers\":[{\"name\":\"c\",\"image\":\"example\"}]'; unscheduled", want: "1\n$"},

@@ -144,6 +144,9 @@ spec:
 
 // TestOtherWorkloads is TestWorkloads for the other kinds.
 func TestOtherWorkloads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while; make test-api runs it")
+	}
 	i := start(t)
 	runWorkloads(t, i, []workloadRow{
 		{name: "apply", line: "until_ kubectl get serviceaccount default; kubectl create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: stale}}'; kubectl apply -f -", stdin: registeredNode + "---" + otherWorkloads, want: "(.* created\n){5}"},
