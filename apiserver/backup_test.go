@@ -119,7 +119,7 @@ func TestRestoreOfDamagedFiles(t *testing.T) {
 		{"without_its_last_byte", content[:len(content)-1], "it is truncated"},
 		{"damaged", flipped, "it is damaged"},
 		{"of_a_later_format", changeManifest(t, content, func(m map[string]any) { m["format"] = 2 }), "it has format 2, and this program reads format 1"},
-		{"of_a_later_Kubernetes", changeManifest(t, content, func(m map[string]any) { m["kubernetes"] = "v1.99.0" }), "Kubernetes v1.99.0 wrote it"},
+		{"of_a_later_Kubernetes", changeManifest(t, content, func(m map[string]any) { m["kubernetes"] = "v1.99.0" }), "it is of Kubernetes v1.99.0"},
 		{"with_another_sum", changeManifest(t, content, func(m map[string]any) { m["entries"].([]any)[0].(map[string]any)["sha256"] = "00" }), "it is damaged: ca.crt does not have the SHA-256"},
 		{"without_a_key", changeManifest(t, content, func(m map[string]any) { m["entries"] = []any{} }), "it is damaged"},
 	} {

@@ -59,7 +59,7 @@ func (m manifest) check(kubernetes string) error {
 		return fmt.Errorf("read own version of Kubernetes: %w", err)
 	}
 	if theirs.Major() > ours.Major() || theirs.Major() == ours.Major() && theirs.Minor() > ours.Minor() {
-		return fmt.Errorf("Kubernetes %s wrote it, and this is the earlier %s, which may not know its objects", m.Kubernetes, kubernetes)
+		return fmt.Errorf("it is of Kubernetes %s, and this is the earlier %s, which may not know its objects", m.Kubernetes, kubernetes)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func Start(ctx context.Context, dir string) (*Member, error) {
 	m := &Member{
 		etcd: running, listener: bufconn.Listen(connectionBuffer), served: make(chan error, 1),
 		server: v3rpc.Server(running.Server, nil, nil,
-			grpc.ReadBufferSize(connectionBuffer), grpc.WriteBufferSize(connectionBuffer), grpc.SharedWriteBuffer(true)),
+			grpc.ReadBufferSize(connectionBuffer), grpc.WriteBufferSize(connectionBuffer)),
 	}
 	go func() { m.served <- m.server.Serve(m.listener) }()
 	return m, nil
