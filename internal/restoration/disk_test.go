@@ -3,6 +3,7 @@ package restoration
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -56,16 +57,17 @@ func TestDiskErrors(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EIO} {
 		for n := 1; ; n++ {
 			disk := onDisk(t)
-			failAt, failed := disk.Tried()+n, false
+			failAt := disk.Tried() + n
+			var failed atomic.Bool
 			disk.Fail(func(now int, _ crashfs.Op) syscall.Errno {
 				if now != failAt {
 					return 0
 				}
-				failed = true
+				failed.Store(true)
 				return errno
 			})
 			err := restoreUntil(disk.Dir, 0)
-			if !failed {
+			if !failed.Load() {
 				if n < 30 {
 					t.Fatalf("there were only %d operations", n-1)
 				}

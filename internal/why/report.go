@@ -68,7 +68,7 @@ type StepReport struct {
 	Object string `json:"object,omitempty"`
 	Error  string `json:"error,omitempty"`
 
-	clock time.Time // what the wall clock showed at Began
+	clock time.Time // what the wall clock showed when the attempt with Error began
 }
 
 // States of a step.
@@ -180,7 +180,7 @@ func Unscheduled(p *v1.Pod, now time.Time) Report {
 
 func (e *entry) report(line timeline) StepReport {
 	s := StepReport{
-		Step: e.Step, Since: line.at(e.since), Began: line.at(e.began), Ended: line.at(e.ended), Next: line.at(e.next), clock: time.Unix(0, e.clock),
+		Step: e.Step, Since: line.at(e.since), Began: line.at(e.began), Ended: line.at(e.ended), Next: line.at(e.next),
 		Attempts: int(e.tries), Bytes: e.bytes, State: done,
 	}
 	switch {
@@ -192,7 +192,7 @@ func (e *entry) report(line timeline) StepReport {
 		s.State = failed
 	}
 	if e.fault != nil {
-		s.Class, s.Object, s.Error = e.fault.class, e.fault.object, e.fault.text
+		s.Class, s.Object, s.Error, s.clock = e.fault.class, e.fault.object, e.fault.text, time.Unix(0, e.fault.clock)
 	}
 	return s
 }

@@ -70,7 +70,6 @@ type entry struct {
 	Step
 	since  int64 // begin of the first attempt since the last success
 	began  int64 // begin of the last attempt
-	clock  int64 // what the wall clock showed then, in nanoseconds since 1970, to compare with times of the runtime
 	ended  int64 // end of the last attempt; zero while it runs
 	next   int64
 	bytes  int64
@@ -84,6 +83,7 @@ type entry struct {
 type fault struct {
 	class        Class
 	object, text string
+	clock        int64 // of the wall clock at the attempt's begin, in nanoseconds since 1970, to compare with the runtime's
 }
 
 // Await begins to record the steps of a pod whose first step waits for the end of other pods.
@@ -94,7 +94,7 @@ func (t *Tracker) Await(p *v1.Pod, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := entry{Step: Step{Kind: Admission}}
-	e.begin(t.offset(now), now)
+	e.begin(t.offset(now))
 	t.pods[p.UID] = &record{pod: p, since: e.since, steps: []entry{e}}
 }
 
@@ -108,7 +108,7 @@ func (t *Tracker) Track(p *v1.Pod, stage Stage, failure *pod.Failure, now time.T
 	r := t.pods[p.UID]
 	if r == nil {
 		e := entry{Step: Step{Kind: Admission}}
-		e.begin(t.offset(now), now)
+		e.begin(t.offset(now))
 		e.ended, e.failed = e.began, failure != nil
 		r = &record{since: e.since, steps: []entry{e}}
 		t.pods[p.UID] = r
@@ -136,7 +136,7 @@ func (t *Tracker) Forget(uid types.UID) {
 func (t *Tracker) Begin(uid types.UID, s Step, now time.Time) {
 	t.change(uid, func(r *record) {
 		if e := r.entry(s); e != nil {
-			e.begin(t.offset(now), now)
+			e.begin(t.offset(now))
 		}
 	})
 }
@@ -150,12 +150,12 @@ func (t *Tracker) End(uid types.UID, s Step, err error, now, next time.Time) {
 			return
 		}
 		if e.ended != 0 || e.began == 0 {
-			e.begin(t.offset(now), now)
+			e.begin(t.offset(now))
 		}
 		e.ended, e.next, e.failed, e.queued = t.offset(now), t.offset(next), err != nil, false
 		if err != nil {
 			class, object := Of(err)
-			e.fault = &fault{class, clip.Text(object, maxText), clip.Text(textOf(err), maxText)}
+			e.fault = &fault{class, clip.Text(object, maxText), clip.Text(textOf(err), maxText), now.UnixNano() - (e.ended - e.began)}
 			r.settled = false
 		}
 	})
@@ -259,11 +259,11 @@ func (r *record) entry(s Step) *entry {
 	return &r.steps[len(r.steps)-1]
 }
 
-func (e *entry) begin(at int64, now time.Time) {
+func (e *entry) begin(at int64) {
 	if !e.failed {
 		e.since, e.tries, e.fault, e.bytes = at, 0, nil, 0
 	}
-	e.began, e.clock, e.ended, e.next, e.queued = at, now.UnixNano(), 0, 0, false
+	e.began, e.ended, e.next, e.queued = at, 0, 0, false
 	e.tries++
 }
 
@@ -281,7 +281,7 @@ func (r *record) settle() {
 			if faults++; faults > maxSettledFaults {
 				e.fault = nil
 			} else {
-				e.fault = &fault{e.fault.class, clip.Text(e.fault.object, maxSettledText), clip.Text(e.fault.text, maxSettledText)}
+				e.fault = &fault{e.fault.class, clip.Text(e.fault.object, maxSettledText), clip.Text(e.fault.text, maxSettledText), e.fault.clock}
 			}
 		}
 		kept = append(kept, e)
