@@ -179,9 +179,9 @@ churn: build reference ## stress tests: 200 pods for 5 minutes and 1,000 with vo
 bed: deps bundle reference ## run a test cluster on this machine until Ctrl-C (KUBELET=reference) (needs root)
 	@$(GO) run ./test/bed/cmd/bed $(if $(KUBELET),-kubelet $(KUBELET))
 
-conformance: deps bundle reference ## upstream's end-to-end tests on both kubelets (KUBELET=, FOCUS=, PROCS=, MACHINE=1, LEFTOUT=1, NOTRUN=1, RECORD=1, LIST=1) (needs root)
+conformance: deps bundle reference $(if $(filter lone,$(SUITE)),build api) ## upstream's end-to-end tests on both kubelets, or with SUITE=lone on a lone node and a cluster (KUBELET=, SIDE=, FOCUS=, PROCS=, MACHINE=1, LEFTOUT=1, NOTRUN=1, RECORD=1, LIST=1) (needs root)
 	$(call say,conformance)
-	@$(GO) run ./test/conformance/cmd/conformance $(if $(KUBELET),-kubelet $(KUBELET)) $(if $(PROCS),-procs $(PROCS)) \
+	@$(GO) run ./test/conformance/cmd/conformance $(if $(SUITE),-suite $(SUITE)) $(if $(KUBELET)$(SIDE),-side $(KUBELET)$(SIDE)) $(if $(PROCS),-procs $(PROCS)) \
 		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(MACHINE),-machine) $(if $(LEFTOUT),-left-out) $(if $(NOTRUN),-not-run) $(if $(RECORD),-record) $(if $(LIST),-list)
 
 critest: deps bundle reference ## critest and crictl on a runtime that the agent uses (needs root)
@@ -196,7 +196,7 @@ kubeadm: build reference ## a cluster set up by kubeadm: control plane and one n
 
 smoke: deps bundle reference ## a few of upstream's end-to-end tests, all of which must pass (needs root)
 	$(call say,smoke test)
-	@$(GO) run ./test/conformance/cmd/conformance -kubelet ours -smoke -procs 4 -out bin/smoke
+	@$(GO) run ./test/conformance/cmd/conformance -side ours -smoke -procs 4 -out bin/smoke
 
 # Without VERSION, the release that Swiftlet implements.
 upstream-diff: modules ## compare flags, fields, gates, metrics, events, endpoints and Node fields with a Kubernetes release (VERSION=v1.38.0)

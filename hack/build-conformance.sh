@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds what the conformance run needs: upstream's e2e.test and ginkgo from the module
-# test/conformance/suite, and the programs of its images: agnhost, nnp, busybox, nginx. They are
+# test/conformance/suite, and the programs of its images: agnhost, nnp, consumer, busybox, nginx. They are
 # kept outside the checkout, in a directory named by the hash of what decides them.
 # usage: build-conformance.sh     prints the directory on stdout
 set -euo pipefail
@@ -81,6 +81,8 @@ go_programs() {
   timed agnhost go build -trimpath -ldflags "$strip" -o "$out/agnhost" k8s.io/kubernetes/test/images/agnhost
   timed nnp go build -trimpath -ldflags "$strip" -o "$out/nnp" k8s.io/kubernetes/test/images/nonewprivs
   timed sampledeviceplugin go build -trimpath -ldflags "$strip" -o "$out/sampledeviceplugin" k8s.io/kubernetes/test/images/sample-device-plugin
+  timed consumer go build -trimpath -ldflags "$strip" -o "$out/consumer" k8s.io/kubernetes/test/images/resource-consumer
+  timed consume-cpu go build -trimpath -ldflags "$strip" -o "$out/consume-cpu" k8s.io/kubernetes/test/images/resource-consumer/consume-cpu
   timed ginkgo go build -trimpath -ldflags "$strip" -o "$out/ginkgo" github.com/onsi/ginkgo/v2/ginkgo
   local release
   release=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)

@@ -6,6 +6,7 @@ set -euo pipefail
 say() { echo "install-deps: $*" >&2; }
 
 packages=(
+  bind9-dnsutils # dig, for the conformance images
   busybox-static # for the test image
   dbus # for tests of the systemd cgroup driver
   dbus-daemon # for tests of graceful node shutdown

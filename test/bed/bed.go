@@ -24,6 +24,7 @@ type Bed struct {
 	images   *images.Set
 	progress io.Writer
 	kernel   kernelSettings
+	ca       *authority // of a bed without a control plane, once it has issued a certificate
 
 	mu          sync.Mutex
 	nodes       []*Box
@@ -194,6 +195,20 @@ func (b *Bed) ourKubelet(ctx context.Context) (string, error) {
 		b.buildErr = b.bin.BuildSwiftlet(ctx, b.progress, b.kubeletPath)
 	}
 	return b.kubeletPath, b.buildErr
+}
+
+// authority is that of the control plane or, without one, of the bed itself.
+func (b *Bed) authority() (*authority, error) {
+	if b.ControlPlane != nil {
+		return b.ControlPlane.ca, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var err error
+	if b.ca == nil {
+		b.ca, err = newAuthority(filepath.Join(b.slot.dir, "pki"))
+	}
+	return b.ca, err
 }
 
 // Close stops everything, nodes first, and removes all files, interfaces and cgroups.

@@ -33,7 +33,7 @@ done
 # These are directories of the host, so that tests can read and write them, and so that the
 # snapshotter does not put an overlay on an overlay.
 for p in /etc/kubernetes /etc/containerd /etc/cni /var/lib/kubelet /var/lib/containerd \
-  /var/lib/cni /var/log/pods /var/log/containers; do
+  /var/lib/cni /var/lib/swiftlet /var/log/pods /var/log/containers; do
   mkdir -p "$p" "$dir/fs$p"
   mount --bind "$dir/fs$p" "$p"
 done

@@ -30,6 +30,9 @@ type KubeletOptions struct {
 	Calls  string // file to record its CRI calls in, as JSON lines; empty: not recorded
 }
 
+// nodeCAFile is the certificate of the bed's authority, as a path of a node.
+const nodeCAFile = "/etc/kubernetes/pki/ca.crt"
+
 // kubeletConfig is the default configuration of both kinds. Image garbage collection is off, as
 // images cannot be pulled again, and the host's disk usage must not cause evictions.
 const kubeletConfig = `
@@ -45,7 +48,7 @@ tlsPrivateKeyFile: /etc/kubernetes/pki/node.key
 authentication:
   anonymous: {enabled: false}
   webhook: {enabled: true}
-  x509: {clientCAFile: /etc/kubernetes/pki/ca.crt}
+  x509: {clientCAFile: ` + nodeCAFile + `}
 authorization: {mode: Webhook}
 failSwapOn: false
 failCgroupV1: false
@@ -133,7 +136,7 @@ func (n *nodeFiles) writeIdentity() error {
 		return err
 	}
 	for path, source := range map[string]string{
-		"/etc/kubernetes/pki/ca.crt":   c.ca.caFile(),
+		nodeCAFile:                     c.ca.caFile(),
 		"/etc/kubernetes/pki/node.crt": serving.cert,
 		"/etc/kubernetes/pki/node.key": serving.key,
 	} {

@@ -37,7 +37,10 @@ type Registry struct {
 // StartRegistry starts a registry on the bed's address. With a user it requires the password. The
 // caller closes it.
 func (b *Bed) StartRegistry(user, password string) (*Registry, error) {
-	ca := b.ControlPlane.ca
+	ca, err := b.authority()
+	if err != nil {
+		return nil, err
+	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(b.slot.gateway(), "0"))
 	if err != nil {
 		return nil, fmt.Errorf("start registry: %w", err)
@@ -110,6 +113,9 @@ func (r *Registry) Push(ctx context.Context, path string, image v1.Image) (strin
 	return tag.Name(), nil
 }
 
+// caCertificate is the certificate of the authority that issued the registry's.
+func (r *Registry) caCertificate() ([]byte, error) { return readFile(r.ca.caFile()) }
+
 // Close stops serving and waits for it.
 func (r *Registry) Close() error {
 	err := r.server.Close()
@@ -124,9 +130,13 @@ func (b *Box) Trust(r *Registry) error { return b.Mirror(r.Host, r) }
 
 // Mirror makes the node's containerd pull from r instead of the registry of that name.
 func (n *nodeFiles) Mirror(name string, r *Registry) error {
+	return n.writeFile("/etc/containerd/certs.d/"+name+"/hosts.toml", hostsFile(r))
+}
+
+// hostsFile is the configuration of a registry whose images are pulled from the bed's.
+func hostsFile(r *Registry) []byte {
 	server := url.URL{Scheme: "https", Host: r.Host}
-	return n.writeFile("/etc/containerd/certs.d/"+name+"/hosts.toml", fmt.Appendf(nil,
-		"server = %q\nca = \"/etc/kubernetes/pki/ca.crt\"\n", server.String()))
+	return fmt.Appendf(nil, "server = %q\nca = %q\n", server.String(), nodeCAFile)
 }
 
 // Image returns a test image by its name, for pushing.

@@ -96,7 +96,7 @@ func (m *imageBuilder) agnhostLayer(ctx context.Context) (v1.Layer, error) {
 		}
 		entries = append(entries, entry)
 	}
-	tools, err := images.HostPrograms(ctx, "bash", "curl", "ss", "ipcs", "nc")
+	tools, err := images.HostPrograms(ctx, "bash", "curl", "ss", "ipcs", "nc", "dig", "getent")
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,6 @@ package conformance
 import (
 	"cmp"
 	"slices"
-
-	"swiftlet/test/bed"
 )
 
 // Change is a test whose outcome differs from the recorded one.
@@ -12,8 +10,8 @@ type Change struct{ Test, Before, Now string }
 
 // Changes lists the tests whose outcome differs from the recorded one, by name, and counts those
 // with the same outcome. It ignores tests without a record.
-func (p *Programs) Changes(kubelet bed.KubeletKind, outcomes []Outcome) (changes []Change, same int, err error) {
-	results, err := readResults(p.results(kubelet))
+func (p *Programs) Changes(side Side, outcomes []Outcome) (changes []Change, same int, err error) {
+	results, err := p.recorded(side)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -8,15 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-
-	"swiftlet/test/bed"
 )
 
-// Kubelets are the kubelets to compare.
-var Kubelets = []bed.KubeletKind{bed.Ours, bed.Reference}
-
-// runBoth runs the suite once on both kubelets. If one run fails, it cancels the other.
-func runBoth(ctx context.Context, p *Programs, options Options) (map[bed.KubeletKind][]Outcome, error) {
+// runBoth runs the suite once on both sides. If one run fails, it cancels the other.
+func runBoth(ctx context.Context, p *Programs, options Options) (map[Side][]Outcome, error) {
 	var (
 		mu       sync.Mutex
 		group    sync.WaitGroup
@@ -24,17 +19,17 @@ func runBoth(ctx context.Context, p *Programs, options Options) (map[bed.Kubelet
 	)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	all := map[bed.KubeletKind][]Outcome{}
-	for _, kubelet := range Kubelets {
+	all := map[Side][]Outcome{}
+	for _, side := range options.Suite.Sides() {
 		group.Go(func() {
-			kubeletOptions := options
-			kubeletOptions.Kubelet, kubeletOptions.Out = kubelet, filepath.Join(options.Out, string(kubelet))
-			outcomes, err := Run(ctx, p, kubeletOptions)
+			sideOptions := options
+			sideOptions.Side, sideOptions.Out = side, filepath.Join(options.Out, string(side))
+			outcomes, err := Run(ctx, p, sideOptions)
 			mu.Lock()
 			defer mu.Unlock()
-			all[kubelet] = outcomes
+			all[side] = outcomes
 			if err != nil {
-				failures = errors.Join(failures, fmt.Errorf("run on %s: %w", kubelet, err))
+				failures = errors.Join(failures, fmt.Errorf("run on %s: %w", side, err))
 				stop()
 			}
 		})
@@ -43,7 +38,7 @@ func runBoth(ctx context.Context, p *Programs, options Options) (map[bed.Kubelet
 	return all, failures
 }
 
-// Difference is a test with different outcomes on the kubelets. A state is empty if the test was
+// Difference is a test with different outcomes on the two sides. A state is empty if the test was
 // not run.
 type Difference struct {
 	Test            string

@@ -8,10 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
-
-	"swiftlet/test/bed"
 )
 
 // Tests run in random order, as some wait and others use CPU. With this seed the longest ones, of
@@ -20,7 +19,7 @@ const randomize, seed = "--randomize-all", "--seed=29"
 
 // runSuite runs e2e.test and reads its report. Its exit code is ignored if there is a report: it
 // only says that a test failed.
-func runSuite(ctx context.Context, b *bed.Bed, p *Programs, names []string, options Options) ([]Outcome, error) {
+func runSuite(ctx context.Context, t target, p *Programs, names []string, options Options) ([]Outcome, error) {
 	log, err := os.Create(filepath.Join(options.Out, "e2e.log"))
 	if err != nil {
 		return nil, fmt.Errorf("run suite: %w", err)
@@ -30,8 +29,8 @@ func runSuite(ctx context.Context, b *bed.Bed, p *Programs, names []string, opti
 	if err := os.RemoveAll(report); err != nil {
 		return nil, fmt.Errorf("run suite: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, p.path("ginkgo"), flags(b, p, names, options)...)
-	cmd.Stdout = io.MultiWriter(log, &progress{w: options.Report, kubelet: string(options.Kubelet)})
+	cmd := t.command(ctx, append([]string{p.path("ginkgo")}, flags(t, p, names, options)...)...)
+	cmd.Stdout = io.MultiWriter(log, &progress{w: options.Report, side: string(options.Side)})
 	cmd.Stderr = log
 	began := time.Now()
 	runErr := runGroup(cmd)
@@ -49,18 +48,17 @@ func runSuite(ctx context.Context, b *bed.Bed, p *Programs, names []string, opti
 }
 
 // flags are the flags of ginkgo and, after the program, of the suite.
-func flags(b *bed.Bed, p *Programs, names []string, options Options) []string {
+func flags(t target, p *Programs, names []string, options Options) []string {
 	args := append([]string{
 		fmt.Sprintf("--procs=%d", options.Procs),
 		fmt.Sprintf("--timeout=%s", options.Limit),
 		"--no-color", "-v", "--keep-going", randomize, seed,
 		"--output-dir=" + options.Out, "--json-report=report.json", "--junit-report=junit.xml",
 	}, focusOn(names)...)
-	return append(args, p.path("e2e.test"), "--",
-		"--kubeconfig="+b.ControlPlane.Kubeconfig,
-		"--kubectl-path="+filepath.Join(b.ToolDir(), "kubectl"),
+	return slices.Concat(args, []string{p.path("e2e.test"), "--",
+		"--kubeconfig=" + t.kubeconfig, "--kubectl-path=" + t.kubectl,
 		"--provider=skeleton", "--num-nodes=1", "--minStartupPods=0", "--allowed-not-ready-nodes=0",
-	)
+	}, t.flags)
 }
 
 // runGroup runs ginkgo in its own process group. All its processes are interrupted together, so that

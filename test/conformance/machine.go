@@ -11,14 +11,7 @@ const machineMemory = 3072
 
 // startMachine starts a machine that pulls the suite's images. It calls stopped when the machine has
 // stopped.
-func startMachine(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Programs, names []string, options Options, stopped func(error)) error {
-	set, err := p.Images(ctx, b.PauseProgram(), names)
-	if err != nil {
-		return err
-	}
-	if err := push(ctx, registry, set); err != nil {
-		return err
-	}
+func startMachine(ctx context.Context, b *bed.Bed, registry *bed.Registry, options Options, stopped func(error)) error {
 	machine, err := b.AddMachine(ctx, "node-1")
 	if err != nil {
 		return err
@@ -26,7 +19,7 @@ func startMachine(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Pr
 	if err := machine.Mirror(Registry, registry); err != nil {
 		return err
 	}
-	if err := machine.Start(ctx, machineMemory, options.Kubelet, stopped); err != nil {
+	if err := machine.Start(ctx, machineMemory, options.kubelet(), stopped); err != nil {
 		return err
 	}
 	return machine.WaitReady(ctx)

@@ -13,7 +13,7 @@ var testDone = regexp.MustCompile(`^• (\[FAILED\] )?\[([0-9.]+) seconds\]`)
 // progress reads ginkgo's output and prints one line per test.
 type progress struct {
 	w       io.Writer
-	kubelet string // two may run at the same time
+	side    string // two may run at the same time
 	rest    []byte
 	outcome string // of the test whose name is in the next line; empty: none
 }
@@ -32,7 +32,7 @@ func (p *progress) Write(data []byte) (int, error) {
 
 func (p *progress) line(text string) {
 	if p.outcome != "" {
-		fmt.Fprintf(p.w, "%-9s %s %s\n", p.kubelet, p.outcome, text)
+		fmt.Fprintf(p.w, "%-9s %s %s\n", p.side, p.outcome, text)
 		p.outcome = ""
 		return
 	}

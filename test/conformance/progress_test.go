@@ -7,7 +7,7 @@ import (
 
 func TestProgressPrintsOneLinePerTest(t *testing.T) {
 	var out strings.Builder
-	p := &progress{w: &out, kubelet: "ours"}
+	p := &progress{w: &out, side: "ours"}
 	const output = "------------------------------\n" +
 		"• [2.126 seconds]\n[sig-node] Pods should run\n/some/file.go:12\n" +
 		"------------------------------\n" +

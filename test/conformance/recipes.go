@@ -29,6 +29,7 @@ var recipes = []imageRecipe{
 	{"e2e-test-images/glibc-dns-testing:2.1.1", (*imageBuilder).glibcImage},
 	{"e2e-test-images/sample-device-plugin:1.7", (*imageBuilder).devicePluginImage},
 	{"e2e-test-images/sample-device-plugin:1.8.0", (*imageBuilder).devicePluginImage}, // used by the suite's manifests
+	{"e2e-test-images/resource-consumer:1.14", (*imageBuilder).consumerImage},
 	{"e2e-test-images/nginx:1.27.0-2", (*imageBuilder).nginxImage},
 	{"e2e-test-images/nginx:1.28.0-2", (*imageBuilder).nginxNewImage},
 }
@@ -86,7 +87,7 @@ func (m *imageBuilder) glibcImage(ctx context.Context) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := images.HostPrograms(ctx, "hostname", "getent")
+	entries, err := images.HostPrograms(ctx, "hostname", "getent", "dig")
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +95,23 @@ func (m *imageBuilder) glibcImage(ctx context.Context) (v1.Image, error) {
 		images.Entry{Name: "bin/hostname", Mode: 0o777, Link: "../usr/bin/hostname"},
 		images.Entry{Name: "etc/nsswitch.conf", Mode: 0o644, Data: []byte("passwd: files\ngroup: files\nhosts: files dns\n")})
 	return compose(v1.Config{Env: []string{images.SearchPath}, Cmd: []string{"sh"}}, []v1.Layer{base}, entries...)
+}
+
+// consumerImage uses CPU when it is asked to. It has no program that uses memory, which is not part of the suite.
+func (m *imageBuilder) consumerImage(ctx context.Context) (v1.Image, error) {
+	base, err := m.baseLayer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	server, err := images.File(m.programs.path("consumer"), "consumer", 0o755)
+	if err != nil {
+		return nil, err
+	}
+	consumer, err := images.File(m.programs.path("consume-cpu"), "consume-cpu/consume-cpu", 0o755)
+	if err != nil {
+		return nil, err
+	}
+	return compose(v1.Config{Env: []string{images.SearchPath}, Entrypoint: []string{"/consumer"}}, []v1.Layer{base}, server, consumer)
 }
 
 func (m *imageBuilder) devicePluginImage(context.Context) (v1.Image, error) {

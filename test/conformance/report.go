@@ -8,48 +8,36 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"swiftlet/test/bed"
 )
 
-// writeReport writes docs/conformance.md from the recorded results.
-func (p *Programs) writeReport(classified Classification) error {
-	selection, err := Selected()
+// writeReport writes the report of a suite from the recorded results.
+func (p *Programs) writeReport(suite *Suite, classified Classification) error {
+	selection, err := suite.Selected()
 	if err != nil {
 		return err
 	}
-	reference, err := readResults(p.results(bed.Reference))
-	if err != nil {
-		return err
+	both := map[Side]map[string]result{}
+	for _, side := range suite.Sides() {
+		if both[side], err = p.recorded(side); err != nil {
+			return err
+		}
+		maps.DeleteFunc(both[side], func(test string, _ result) bool { return !slices.Contains(classified.Run, test) })
 	}
-	ours, err := readResults(p.results(bed.Ours))
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(p.Root, "docs", "conformance.md")
+	path := filepath.Join(p.Root, "docs", suite.report)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	text := report(p.Release, selection, classified, reference, ours)
+	text := suite.text(p.Release, selection, classified, both[suite.Reference], both[suite.Ours])
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
 }
 
-// report returns Markdown: totals, failures, tests that are left out, and every test.
-func report(release string, selection *Selection, classified Classification, reference, ours map[string]result) string {
+// text returns Markdown: totals, failures, tests that are left out, and every test.
+func (s *Suite) text(release string, selection *Selection, classified Classification, reference, ours map[string]result) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, `# Conformance
-
-Kubernetes' own end-to-end tests, %s, on one node of the test bed. Made by
-`+"`make conformance RECORD=1`"+` (`+"`KUBELET=`"+` for one column only); each cell is the last
-recorded run of that test. A test that has not been run on a kubelet has an empty cell. Tests
-that differ in a run are tried a second time on both. `+"`MACHINE=1`"+` runs the tests that need a machine.
-
-| | reference | ours |
-|---|---|---|
-`, release)
+	fmt.Fprintf(&text, "# %s\n\n"+s.intro+"\n| | %s | %s |\n|---|---|---|\n", s.title, release, s.Reference, s.Ours)
 	for _, word := range []string{passed, failed, skipped} {
 		matches := func(r result) bool { return r.state == word }
 		fmt.Fprintf(&text, "| %s | %d | %d |\n", word, count(reference, matches), count(ours, matches))
@@ -58,26 +46,28 @@ that differ in a run are tried a second time on both. `+"`MACHINE=1`"+` runs the
 	fmt.Fprintf(&text, "| %s at the second try, of those | %d | %d |\n", passed, count(reference, second), count(ours, second))
 	fmt.Fprintf(&text, "| selected and not run yet | %d | %d |\n", missing(classified.Run, reference), missing(classified.Run, ours))
 	fmt.Fprintf(&text, "| run between | %s | %s |\n", days(reference), days(ours))
-	writeFailures(&text, selection, reference, ours)
-	writeOnMachine(&text, selection, classified)
+	s.writeFailures(&text, selection, reference, ours)
+	if len(classified.OnMachine) > 0 {
+		writeOnMachine(&text, selection, classified)
+	}
 	writeLeftOut(&text, selection, classified)
-	text.WriteString("\n## Every test\n\n| test | reference | ours |\n|---|---|---|\n")
+	fmt.Fprintf(&text, "\n## Every test\n\n| test | %s | %s |\n|---|---|---|\n", s.Reference, s.Ours)
 	for _, test := range tests(classified.Run, reference, ours) {
 		fmt.Fprintf(&text, "| %s | %s | %s |\n", strings.ReplaceAll(test, "|", `\|`), cell(reference, test), cell(ours, test))
 	}
 	return text.String()
 }
 
-func writeFailures(text *strings.Builder, selection *Selection, reference, ours map[string]result) {
-	fmt.Fprintf(text, "\n## Failed\n\nOf the tests that were run on both, %d pass on the reference and not on ours, and %d the other way round.\n\n",
-		better(reference, ours), better(ours, reference))
+func (s *Suite) writeFailures(text *strings.Builder, selection *Selection, reference, ours map[string]result) {
+	fmt.Fprintf(text, "\n## Failed\n\nOf the tests that were run on both, %d pass on %s and not on %s, and %d the other way round.\n\n",
+		better(reference, ours), s.Reference.inText(), s.Ours.inText(), better(ours, reference))
 	any := false
 	for _, test := range tests(nil, reference, ours) {
 		if reference[test].state != failed && ours[test].state != failed {
 			continue
 		}
 		if !any {
-			text.WriteString("| test | reference | ours | why |\n|---|---|---|---|\n")
+			fmt.Fprintf(text, "| test | %s | %s | why |\n|---|---|---|---|\n", s.Reference, s.Ours)
 		}
 		any = true
 		fmt.Fprintf(text, "| %s | %s | %s | %s |\n", strings.ReplaceAll(test, "|", `\|`), cell(reference, test), cell(ours, test), selection.Cause(test))

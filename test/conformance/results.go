@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"swiftlet/test/bed"
 )
 
 // result is the last recorded outcome of a test, with the day.
@@ -27,11 +25,11 @@ type result struct {
 // retrySeparator is between the states of two tries.
 const retrySeparator = ", then "
 
-// Record writes the outcomes of a run to the results file of the kubelet and regenerates
-// docs/conformance.md. It replaces earlier outcomes of the same tests and removes tests that are no
+// Record writes the outcomes of a run to the results file of the side and regenerates the report of the
+// suite. It replaces earlier outcomes of the same tests and removes tests that are no
 // longer selected.
-func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, classified Classification, now time.Time) error {
-	path := p.results(kubelet)
+func Record(p *Programs, suite *Suite, side Side, outcomes []Outcome, classified Classification, now time.Time) error {
+	path := p.results(side)
 	results, err := readResults(path)
 	if err != nil {
 		return err
@@ -43,11 +41,23 @@ func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, classified
 	if err := writeResults(path, results); err != nil {
 		return err
 	}
-	return p.writeReport(classified)
+	return p.writeReport(suite, classified)
 }
 
-func (p *Programs) results(kubelet bed.KubeletKind) string {
-	return filepath.Join(p.Root, "test", "conformance", "results", string(kubelet)+".tsv")
+func (p *Programs) results(side Side) string {
+	return filepath.Join(p.Root, "test", "conformance", "results", string(side)+".tsv")
+}
+
+// recorded returns the recorded outcomes of a side. Those of a cluster include the outcomes of our kubelet in
+// the suite of kubelets, which has the same control plane.
+func (p *Programs) recorded(side Side) (map[string]result, error) {
+	results, err := readResults(p.results(side))
+	if err != nil || side != Cluster {
+		return results, err
+	}
+	all, err := readResults(p.results(Ours))
+	maps.Copy(all, results)
+	return all, err
 }
 
 // readResults reads lines of state, seconds, day and test. If a test was retried, the state field

@@ -5,19 +5,17 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-
-	"swiftlet/test/bed"
 )
 
 // maxRetries is how many tests are retried at most. If more differ, the cause is not flakiness.
 const maxRetries = 30
 
-// RunBoth runs the suite on both kubelets at the same time, each in its own bed. It retries tests
+// RunBoth runs the suite on both sides at the same time, each in its own bed. It retries tests
 // with different outcomes once on both, with little load: many tests of upstream depend on timing.
 // The outcome of the first try is kept in Outcome.First.
-func RunBoth(ctx context.Context, p *Programs, options Options) (map[bed.KubeletKind][]Outcome, error) {
+func RunBoth(ctx context.Context, p *Programs, options Options) (map[Side][]Outcome, error) {
 	all, err := runBoth(ctx, p, options)
-	retry := testsToRetry(all)
+	retry := testsToRetry(options.Suite, all)
 	if err != nil || len(retry) == 0 || len(retry) > maxRetries {
 		return all, err
 	}
@@ -25,16 +23,16 @@ func RunBoth(ctx context.Context, p *Programs, options Options) (map[bed.Kubelet
 	options.Out, options.Procs = filepath.Join(options.Out, "again"), 2
 	options.Tests, options.Focus, options.NotRun = retry, "", false
 	second, err := runBoth(ctx, p, options)
-	for kubelet := range all {
-		all[kubelet] = mergeRetries(all[kubelet], second[kubelet])
+	for side := range all {
+		all[side] = mergeRetries(all[side], second[side])
 	}
 	return all, err
 }
 
-// testsToRetry lists the tests that were run on both kubelets and have different outcomes.
-func testsToRetry(all map[bed.KubeletKind][]Outcome) []string {
+// testsToRetry lists the tests that were run on both sides and have different outcomes.
+func testsToRetry(suite *Suite, all map[Side][]Outcome) []string {
 	var names []string
-	for _, d := range Compare(all[bed.Ours], all[bed.Reference]) {
+	for _, d := range Compare(all[suite.Ours], all[suite.Reference]) {
 		if d.Ours != "" && d.Reference != "" {
 			names = append(names, d.Test)
 		}

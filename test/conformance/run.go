@@ -14,10 +14,11 @@ import (
 
 // Options are the options of a run.
 type Options struct {
-	Kubelet bed.KubeletKind
+	Suite   *Suite
+	Side    Side
 	Focus   string        // run only tests whose name matches, of those selected
 	Tests   []string      // run only these, of those selected
-	NotRun  bool          // run only tests without a recorded outcome on this kubelet
+	NotRun  bool          // run only tests without a recorded outcome on this side
 	LeftOut bool          // also run tests that the selection leaves out
 	Machine bool          // run the tests that need a machine, on a machine
 	Procs   int           // number of parallel tests
@@ -40,7 +41,7 @@ func Run(ctx context.Context, p *Programs, options Options) (outcomes []Outcome,
 	if err := os.MkdirAll(options.Out, 0o755); err != nil {
 		return nil, fmt.Errorf("make report directory: %w", err)
 	}
-	b, err := bed.Start(ctx, options.Trace)
+	b, err := options.startBed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -52,29 +53,53 @@ func Run(ctx context.Context, p *Programs, options Options) (outcomes []Outcome,
 	defer func() { err = errors.Join(err, registry.Close()) }()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	set, err := p.Images(ctx, b.PauseProgram(), names)
+	if err != nil {
+		return nil, err
+	}
+	if err := push(ctx, registry, set); err != nil {
+		return nil, err
+	}
+	if options.Side == Lone {
+		return runLone(ctx, b, registry, p, set, names, options)
+	}
 	if options.Machine {
-		err = startMachine(ctx, b, registry, p, names, options, stop)
+		err = startMachine(ctx, b, registry, options, stop)
 	} else {
-		err = startNode(ctx, b, registry, p, names, options)
+		err = startNode(ctx, b, registry, set, options)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return runSuite(ctx, b, p, names, options)
+	return runSuite(ctx, clusterTarget(b), p, names, options)
+}
+
+// startBed starts what the node needs: a control plane, unless the node is its own.
+func (o Options) startBed(ctx context.Context) (*bed.Bed, error) {
+	if o.Side == Lone {
+		return bed.StartNetwork(ctx, o.Trace)
+	}
+	return bed.Start(ctx, o.Trace)
+}
+
+// kubelet is the kubelet of the side.
+func (o Options) kubelet() bed.KubeletKind {
+	if o.Side == Reference {
+		return bed.Reference
+	}
+	return bed.Ours
 }
 
 // startNode starts a node with the suite's images.
-func startNode(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Programs, names []string, options Options) error {
-	set, err := p.Images(ctx, b.PauseProgram(), names)
-	if err != nil {
-		return err
-	}
+func startNode(ctx context.Context, b *bed.Bed, registry *bed.Registry, set []Image, options Options) error {
 	node, err := b.AddNode(ctx, "node-1")
 	if err != nil {
 		return err
 	}
-	if err := node.RouteAPIService(ctx); err != nil {
-		return err
+	if options.Side != Cluster {
+		if err := node.RouteAPIService(ctx); err != nil {
+			return err
+		}
 	}
 	if err := node.Mirror(Registry, registry); err != nil {
 		return err
@@ -91,13 +116,13 @@ func startNode(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Progr
 			return err
 		}
 	}
-	if err := push(ctx, registry, set); err != nil {
+	if err := node.StartKubelet(ctx, bed.KubeletOptions{Kind: options.kubelet()}); err != nil {
 		return err
 	}
-	if err := node.StartKubelet(ctx, bed.KubeletOptions{Kind: options.Kubelet}); err != nil {
+	if err := node.WaitReady(ctx); err != nil || options.Side != Cluster {
 		return err
 	}
-	return node.WaitReady(ctx)
+	return node.StartServices(ctx)
 }
 
 // push copies the images to the registry.
@@ -115,8 +140,10 @@ func push(ctx context.Context, registry *bed.Registry, set []Image) error {
 }
 
 // saveLogs copies the logs of the bed to the output directory.
-func saveLogs(from, out string) error {
-	to := filepath.Join(out, "logs")
+func saveLogs(from, out string) error { return copyLogs(from, filepath.Join(out, "logs")) }
+
+// copyLogs replaces a directory.
+func copyLogs(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("keep logs: %w", err)
 	}

@@ -1,18 +1,13 @@
 package conformance
 
 import (
-	_ "embed"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"sigs.k8s.io/yaml"
 )
-
-//go:embed selection.yaml
-var selectionFile []byte
 
 // Selection decides for each test of the suite whether it is run.
 type Selection struct {
@@ -40,24 +35,22 @@ type Test struct {
 	Name string
 }
 
-// Selected returns the selection of selection.yaml. Its rules are the same values in every call.
-var Selected = sync.OnceValues(func() (*Selection, error) { return parseSelection(selectionFile) })
-
-func parseSelection(data []byte) (*Selection, error) {
+// parseSelection reads the file of that name.
+func parseSelection(file string, data []byte) (*Selection, error) {
 	s := &Selection{}
 	if err := yaml.UnmarshalStrict(data, s); err != nil {
-		return nil, fmt.Errorf("read selection.yaml: %w", err)
+		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	for i, rule := range slices.Concat(s.Rules, s.Failures) {
 		if rule.Files+rule.Tests == "" || rule.Run != (rule.Why == "") || rule.Machine != "" && !rule.Run {
-			return nil, fmt.Errorf("read selection.yaml: rule %d needs files or tests, and either run, with or without machine, or why", i+1)
+			return nil, fmt.Errorf("read %s: rule %d needs files or tests, and either run, with or without machine, or why", file, i+1)
 		}
 		var err error
 		if rule.files, err = regexp.Compile(rule.Files); err != nil {
-			return nil, fmt.Errorf("read selection.yaml: rule %d: %w", i+1, err)
+			return nil, fmt.Errorf("read %s: rule %d: %w", file, i+1, err)
 		}
 		if rule.tests, err = regexp.Compile(rule.Tests); err != nil {
-			return nil, fmt.Errorf("read selection.yaml: rule %d: %w", i+1, err)
+			return nil, fmt.Errorf("read %s: rule %d: %w", file, i+1, err)
 		}
 	}
 	return s, nil
@@ -107,7 +100,7 @@ func (s *Selection) Classify(tests []Test) (Classification, error) {
 		}
 	}
 	if len(unknown) > 0 {
-		return Classification{}, fmt.Errorf("classify tests: selection.yaml has no rule for %d tests:\n%s", len(unknown), strings.Join(unknown, "\n"))
+		return Classification{}, fmt.Errorf("classify tests: the selection has no rule for %d tests:\n%s", len(unknown), strings.Join(unknown, "\n"))
 	}
 	return classified, nil
 }

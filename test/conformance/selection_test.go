@@ -23,7 +23,7 @@ failures:
 `
 
 func TestFirstMatchingRuleApplies(t *testing.T) {
-	s, err := parseSelection([]byte(smallSelection))
+	s, err := parseSelection("small.yaml", []byte(smallSelection))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +66,13 @@ func TestParseSelectionErrors(t *testing.T) {
 		"rules: [{files: a, run: true}, {tests: (}]": "rule 2 needs",
 		"rules: [{files: (, run: true}]":             "rule 1: error parsing",
 	} {
-		if _, err := parseSelection([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseSelection("small.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("parseSelection(%s) = %v; want %s", text, err, want)
 		}
 	}
-	if _, err := Selected(); err != nil {
-		t.Error(err)
+	for _, suite := range Suites {
+		if _, err := suite.Selected(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -26,9 +26,9 @@ func (p *Programs) Tests(ctx context.Context) ([]Test, error) {
 	return readTests(filepath.Join(dir, "report.json"))
 }
 
-// Classification classifies all tests of the suite.
-func (p *Programs) Classification(ctx context.Context) (Classification, error) {
-	selection, err := Selected()
+// Classification applies the selection of a suite to all tests.
+func (p *Programs) Classification(ctx context.Context, suite *Suite) (Classification, error) {
+	selection, err := suite.Selected()
 	if err != nil {
 		return Classification{}, err
 	}
@@ -45,7 +45,7 @@ func (p *Programs) Choose(ctx context.Context, options Options) ([]string, error
 	if err != nil {
 		return nil, fmt.Errorf("choose tests: %w", err)
 	}
-	results, err := readResults(p.results(options.Kubelet))
+	results, err := p.recorded(options.Side)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (p *Programs) Choose(ctx context.Context, options Options) ([]string, error
 // candidates are the selected tests of a box or of a machine or, with LeftOut, all tests.
 func (p *Programs) candidates(ctx context.Context, options Options) ([]string, error) {
 	if !options.LeftOut {
-		classified, err := p.Classification(ctx)
+		classified, err := p.Classification(ctx, options.Suite)
 		return slices.DeleteFunc(classified.Run, func(name string) bool {
 			return (classified.OnMachine[name] != nil) != options.Machine
 		}), err

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"swiftlet/test/bed"
 	"swiftlet/test/conformance"
 )
 
@@ -32,17 +31,17 @@ func listTests(ctx context.Context, options conformance.Options) error {
 }
 
 // printChanges prints the outcomes that differ from the recorded ones.
-func printChanges(programs *conformance.Programs, all map[bed.KubeletKind][]conformance.Outcome) error {
-	for _, kubelet := range slices.Sorted(maps.Keys(all)) {
-		changes, same, err := programs.Changes(kubelet, all[kubelet])
+func printChanges(programs *conformance.Programs, all map[conformance.Side][]conformance.Outcome) error {
+	for _, side := range slices.Sorted(maps.Keys(all)) {
+		changes, same, err := programs.Changes(side, all[side])
 		if err != nil {
 			return err
 		}
 		fmt.Println()
 		for _, c := range changes {
-			fmt.Printf("CHANGED on %s: was %s, is %s: %s\n", kubelet, c.Before, c.Now, c.Test)
+			fmt.Printf("CHANGED on %s: was %s, is %s: %s\n", side, c.Before, c.Now, c.Test)
 		}
-		fmt.Printf("%-9s %d tests as recorded, %d changed\n", kubelet, same, len(changes))
+		fmt.Printf("%-9s %d tests as recorded, %d changed\n", side, same, len(changes))
 	}
 	return nil
 }
@@ -68,12 +67,12 @@ func summarize(outcomes []conformance.Outcome, options conformance.Options) erro
 
 // compare prints the tests with different outcomes, and those that fail on both with the cause. It
 // returns an error if a test does worse on ours.
-func compare(all map[bed.KubeletKind][]conformance.Outcome, options conformance.Options) error {
-	selection, err := conformance.Selected()
+func compare(all map[conformance.Side][]conformance.Outcome, options conformance.Options) error {
+	selection, err := options.Suite.Selected()
 	if err != nil {
 		return err
 	}
-	differences := conformance.Compare(all[bed.Ours], all[bed.Reference])
+	differences := conformance.Compare(all[options.Suite.Ours], all[options.Suite.Reference])
 	if options.NotRun { // they did not have the same tests to run
 		differences = slices.DeleteFunc(differences, func(d conformance.Difference) bool { return d.Ours == "" || d.Reference == "" })
 	}
@@ -84,32 +83,32 @@ func compare(all map[bed.KubeletKind][]conformance.Outcome, options conformance.
 		if d.Defect() {
 			defects++
 		}
-		fmt.Printf("\nDIFFERS %s\nours: %s, reference: %s\n%s\n%s\n", d.Test,
-			cmp.Or(d.Ours, "not run"), cmp.Or(d.Reference, "not run"), lastLines(d.Output), d.Message)
+		fmt.Printf("\nDIFFERS %s\n%s: %s, %s: %s\n%s\n%s\n", d.Test,
+			options.Suite.Ours, cmp.Or(d.Ours, "not run"), options.Suite.Reference, cmp.Or(d.Reference, "not run"), lastLines(d.Output), d.Message)
 	}
-	for _, kubelet := range conformance.Kubelets {
-		printRetries(kubelet, all[kubelet])
+	for _, side := range options.Suite.Sides() {
+		printRetries(side, all[side])
 	}
-	_, failures := conformance.Summarize(all[bed.Ours])
+	_, failures := conformance.Summarize(all[options.Suite.Ours])
 	for _, f := range failures {
 		if !differs[f.Test] {
 			fmt.Printf("\nFAILED ON BOTH %s\ncause: %s\n", f.Test, cmp.Or(selection.Cause(f.Test), "unknown"))
 		}
 	}
-	for _, kubelet := range conformance.Kubelets {
-		fmt.Printf("%-9s %s\n", kubelet, totals(all[kubelet]))
+	for _, side := range options.Suite.Sides() {
+		fmt.Printf("%-9s %s\n", side, totals(all[side]))
 	}
 	fmt.Printf("%d tests differ\n", len(differences))
 	if defects > 0 {
-		return fmt.Errorf("%d tests do worse on ours", defects)
+		return fmt.Errorf("%d tests do worse on %s", defects, options.Suite.Ours)
 	}
 	return nil
 }
 
-func printRetries(kubelet bed.KubeletKind, outcomes []conformance.Outcome) {
+func printRetries(side conformance.Side, outcomes []conformance.Outcome) {
 	for _, o := range outcomes {
 		if o.First != "" {
-			fmt.Printf("\nRETRIED on %s: %s, then %s: %s\n", kubelet, o.First, o.State, o.Test)
+			fmt.Printf("\nRETRIED on %s: %s, then %s: %s\n", side, o.First, o.State, o.Test)
 		}
 	}
 }
