@@ -179,10 +179,10 @@ churn: build reference ## stress tests: 200 pods for 5 minutes and 1,000 with vo
 bed: deps bundle reference ## run a test cluster on this machine until Ctrl-C (KUBELET=reference) (needs root)
 	@$(GO) run ./test/bed/cmd/bed $(if $(KUBELET),-kubelet $(KUBELET))
 
-conformance: deps bundle reference $(if $(filter lone,$(SUITE)),build api) ## upstream's end-to-end tests on both kubelets, or with SUITE=lone on a lone node and a cluster (KUBELET=, SIDE=, FOCUS=, PROCS=, MACHINE=1, LEFTOUT=1, NOTRUN=1, RECORD=1, LIST=1) (needs root)
+conformance: deps bundle reference $(if $(filter lone,$(SUITE)),build api) ## upstream's end-to-end tests on both kubelets, or with SUITE=lone on a lone node and a cluster (KUBELET=, SIDE=, FOCUS=, SKIP=, PROCS=, MACHINE=1, LEFTOUT=1, NOTRUN=1, RECORD=1, LIST=1) (needs root)
 	$(call say,conformance)
 	@$(GO) run ./test/conformance/cmd/conformance $(if $(SUITE),-suite $(SUITE)) $(if $(KUBELET)$(SIDE),-side $(KUBELET)$(SIDE)) $(if $(PROCS),-procs $(PROCS)) \
-		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(MACHINE),-machine) $(if $(LEFTOUT),-left-out) $(if $(NOTRUN),-not-run) $(if $(RECORD),-record) $(if $(LIST),-list)
+		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(SKIP),-skip '$(SKIP)') $(if $(MACHINE),-machine) $(if $(LEFTOUT),-left-out) $(if $(NOTRUN),-not-run) $(if $(RECORD),-record) $(if $(LIST),-list)
 
 critest: deps bundle reference ## critest and crictl on a runtime that the agent uses (needs root)
 	$(call say,critest and crictl on the agent's runtime)

@@ -21,7 +21,7 @@ func RunBoth(ctx context.Context, p *Programs, options Options) (map[Side][]Outc
 	}
 	fmt.Fprintf(options.Report, "\n%d tests differ, and are run again\n", len(retry))
 	options.Out, options.Procs = filepath.Join(options.Out, "again"), 2
-	options.Tests, options.Focus, options.NotRun = retry, "", false
+	options.Tests, options.Focus, options.Skip, options.NotRun = retry, "", "", false
 	second, err := runBoth(ctx, p, options)
 	for side := range all {
 		all[side] = mergeRetries(all[side], second[side])

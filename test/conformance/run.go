@@ -17,6 +17,7 @@ type Options struct {
 	Suite   *Suite
 	Side    Side
 	Focus   string        // run only tests whose name matches, of those selected
+	Skip    string        // run no tests whose name matches; empty: run all
 	Tests   []string      // run only these, of those selected
 	NotRun  bool          // run only tests without a recorded outcome on this side
 	LeftOut bool          // also run tests that the selection leaves out

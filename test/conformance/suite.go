@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,10 @@ func (p *Programs) Choose(ctx context.Context, options Options) ([]string, error
 	if err != nil {
 		return nil, fmt.Errorf("choose tests: %w", err)
 	}
+	skip, err := regexp.Compile(cmp.Or(options.Skip, "^$"))
+	if err != nil {
+		return nil, fmt.Errorf("choose tests: %w", err)
+	}
 	results, err := p.recorded(options.Side)
 	if err != nil {
 		return nil, err
@@ -55,7 +60,7 @@ func (p *Programs) Choose(ctx context.Context, options Options) ([]string, error
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
 		_, run := results[name]
-		return !focus.MatchString(name) || options.NotRun && run || len(options.Tests) > 0 && !slices.Contains(options.Tests, name)
+		return !focus.MatchString(name) || skip.MatchString(name) || options.NotRun && run || len(options.Tests) > 0 && !slices.Contains(options.Tests, name)
 	})
 	if len(names) == 0 && !options.NotRun { // with NotRun, all may have been run
 		return nil, errors.New("choose tests: none matches")

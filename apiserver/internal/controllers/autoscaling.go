@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/scale"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 	podmetrics "k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
@@ -26,8 +22,8 @@ const (
 // podAutoscaler returns the controller of HorizontalPodAutoscalers. Metrics other than CPU and memory come from
 // groups that no one serves here.
 func (w *Workloads) podAutoscaler(ctx context.Context) (runner, error) {
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(w.client.Discovery()))
-	scales, err := scale.NewForConfig(w.config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(w.client.Discovery()))
+	mapper := w.mapper()
+	scales, err := w.scales(mapper)
 	if err != nil {
 		return nil, fmt.Errorf("create autoscaler: %w", err)
 	}

@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/cronjob"
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/deployment"
+	"k8s.io/kubernetes/pkg/controller/endpoint"
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
+	"k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
@@ -44,9 +44,9 @@ const (
 	// storedRetry is how soon the stored objects are listed again after an error.
 	storedRetry = time.Second
 	// failedDaemonFirst and failedDaemonLast limit how often a failed pod of a DaemonSet is replaced, and
-	// endpointsOfSlice how large slices are, as with kube-controller-manager.
+	// endpointsOfSlice and mirroredEndpoints how large slices are, as with kube-controller-manager.
 	failedDaemonFirst, failedDaemonLast = time.Second, 15 * time.Minute
-	endpointsOfSlice                    = 100
+	endpointsOfSlice, mirroredEndpoints = 100, 1000
 )
 
 // WorkloadConfig holds the settings of workload controllers.
@@ -143,6 +143,15 @@ func (w *Workloads) create(ctx context.Context, name demand.Controller) (runner,
 	case demand.EndpointSlice:
 		return endpointslice.NewController(ctx, pods, core.Services(), core.Nodes(), w.shared.Discovery().V1().EndpointSlices(),
 			endpointsOfSlice, w.client, 0).Run, nil
+	case demand.Endpoints:
+		return endpoint.NewEndpointController(ctx, pods, core.Services(), core.Endpoints(), w.client, 0).Run, nil
+	case demand.EndpointSliceMirroring:
+		return endpointslicemirroring.NewController(ctx, core.Endpoints(), w.shared.Discovery().V1().EndpointSlices(), core.Services(),
+			mirroredEndpoints, w.client, 0).Run, nil
+	case demand.Disruption:
+		return w.disruption(ctx)
+	case demand.ResourceQuota:
+		return w.quota(ctx)
 	case demand.ServiceProxy:
 		return w.serviceProxy(ctx)
 	case demand.ClaimProtection:
@@ -196,10 +205,9 @@ func (w *Workloads) serviceProxy(ctx context.Context) (runner, error) {
 // has not seen before it deletes an object.
 func (w *Workloads) garbageCollector(ctx context.Context) (runner, error) {
 	owners := metadatainformer.NewSharedInformerFactoryWithOptions(w.objects, 0, metadatainformer.WithTransform(keepOwners))
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(w.client.Discovery()))
 	started := make(chan struct{})
 	close(started) // the collector starts its informers itself
-	collector, err := garbagecollector.NewGarbageCollector(ctx, w.client, w.objects, mapper,
+	collector, err := garbagecollector.NewGarbageCollector(ctx, w.client, w.objects, w.mapper(),
 		garbagecollector.DefaultIgnoredResources(), ownerInformers{owners}, started)
 	if err != nil {
 		return nil, err

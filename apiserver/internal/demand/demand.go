@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kubernetes/pkg/controller/endpoint"
 )
 
 // Controller is the name of a controller, as in kube-controller-manager.
@@ -16,27 +17,31 @@ type Controller string
 
 // Controllers that are started when an object needs them.
 const (
-	Deployment            Controller = "deployment-controller"
-	ReplicaSet            Controller = "replicaset-controller"
-	ReplicationController Controller = "replicationcontroller-controller"
-	StatefulSet           Controller = "statefulset-controller"
-	DaemonSet             Controller = "daemonset-controller"
-	Job                   Controller = "job-controller"
-	CronJob               Controller = "cronjob-controller"
-	TTLAfterFinished      Controller = "ttl-after-finished-controller"
-	EndpointSlice         Controller = "endpointslice-controller"
-	ServiceProxy          Controller = "service-proxy"
-	ClaimProtection       Controller = "persistentvolumeclaim-protection-controller"
-	VolumeProtection      Controller = "persistentvolume-protection-controller"
-	GarbageCollector      Controller = "garbage-collector-controller"
-	VolumeBinder          Controller = "persistentvolume-binder-controller"
-	EphemeralVolumes      Controller = "ephemeral-volume-controller"
-	PodAutoscaler         Controller = "horizontal-pod-autoscaler-controller"
-	NodeLifecycle         Controller = "node-lifecycle-controller"
-	Scheduler             Controller = "kube-scheduler"
+	Deployment             Controller = "deployment-controller"
+	ReplicaSet             Controller = "replicaset-controller"
+	ReplicationController  Controller = "replicationcontroller-controller"
+	StatefulSet            Controller = "statefulset-controller"
+	DaemonSet              Controller = "daemonset-controller"
+	Job                    Controller = "job-controller"
+	CronJob                Controller = "cronjob-controller"
+	TTLAfterFinished       Controller = "ttl-after-finished-controller"
+	EndpointSlice          Controller = "endpointslice-controller"
+	ServiceProxy           Controller = "service-proxy"
+	Endpoints              Controller = "endpoints-controller"
+	EndpointSliceMirroring Controller = "endpointslice-mirroring-controller"
+	Disruption             Controller = "disruption-controller"
+	ResourceQuota          Controller = "resourcequota-controller"
+	ClaimProtection        Controller = "persistentvolumeclaim-protection-controller"
+	VolumeProtection       Controller = "persistentvolume-protection-controller"
+	GarbageCollector       Controller = "garbage-collector-controller"
+	VolumeBinder           Controller = "persistentvolume-binder-controller"
+	EphemeralVolumes       Controller = "ephemeral-volume-controller"
+	PodAutoscaler          Controller = "horizontal-pod-autoscaler-controller"
+	NodeLifecycle          Controller = "node-lifecycle-controller"
+	Scheduler              Controller = "kube-scheduler"
 )
 
-var services = schema.GroupResource{Resource: "services"}
+var services, endpoints = schema.GroupResource{Resource: "services"}, schema.GroupResource{Resource: "endpoints"}
 
 // ofResource has the controllers that objects of a resource need.
 var ofResource = map[schema.GroupResource][]Controller{
@@ -50,13 +55,19 @@ var ofResource = map[schema.GroupResource][]Controller{
 	{Group: "", Resource: "persistentvolumeclaims"}:              {ClaimProtection, VolumeBinder, EphemeralVolumes},
 	{Group: "", Resource: "persistentvolumes"}:                   {VolumeProtection, VolumeBinder},
 	{Group: "autoscaling", Resource: "horizontalpodautoscalers"}: {PodAutoscaler},
-	services: {EndpointSlice, ServiceProxy, GarbageCollector},
+	{Group: "policy", Resource: "poddisruptionbudgets"}:          {Disruption},
+	{Group: "", Resource: "resourcequotas"}:                      {ResourceQuota},
+	endpoints:                                                    {EndpointSliceMirroring},
+	services:                                                     {EndpointSlice, Endpoints, ServiceProxy, GarbageCollector},
 }
 
 // of returns the controllers that an object needs.
 func of(resource schema.GroupResource, object metav1.Object) []Controller {
 	if resource == services && object.GetNamespace() == metav1.NamespaceDefault && object.GetName() == "kubernetes" {
 		return nil // the API server's own, which selects no pods
+	}
+	if resource == endpoints && object.GetLabels()[endpoint.LabelManagedBy] == endpoint.ControllerName {
+		return nil // made of a Service that has slices, too
 	}
 	controllers := slices.Clone(ofResource[resource])
 	if slices.ContainsFunc(object.GetOwnerReferences(), collectable) {

@@ -6,24 +6,21 @@ package server
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"net/http"
 
-	"github.com/go-logr/logr"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/notfoundhandler"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	kubelet "k8s.io/kubernetes/pkg/kubelet/client"
 	"k8s.io/utils/clock"
 
-	"swiftlet/apiserver/internal/controllers"
 	"swiftlet/apiserver/internal/demand"
-	"swiftlet/apiserver/internal/manifests"
 	"swiftlet/apiserver/internal/nodebinding"
+	"swiftlet/apiserver/internal/nodeproxy"
 	"swiftlet/apiserver/internal/resourcemetrics"
 )
 
@@ -58,6 +55,13 @@ func Run(ctx context.Context, c Config, store Store) error {
 	}
 	kube := config.KubeAPIs.ControlPlane.Generic
 	kube.SkipOpenAPIInstallation = true
+	transport, err := kubelet.MakeTransport(&opts.KubeletConfig)
+	if err != nil {
+		return fmt.Errorf("set up connections to the kubelet: %w", err)
+	}
+	proxyNode(kube, nodeproxy.Config{
+		Node: c.NodeName, Nodes: config.KubeAPIs.ControlPlane.VersionedInformers.Core().V1().Nodes().Lister(), Transport: transport, Errors: kube.Serializer,
+	})
 	complete, err := config.Complete()
 	if err != nil {
 		return fmt.Errorf("set up API server: %w", err)
@@ -72,40 +76,12 @@ func Run(ctx context.Context, c Config, store Store) error {
 		return fmt.Errorf("set up API groups: %w", err)
 	}
 	server := instance.ControlPlane.GenericAPIServer
-	transport, err := kubelet.MakeTransport(&opts.KubeletConfig)
-	if err != nil {
-		return fmt.Errorf("set up connections to the kubelet: %w", err)
-	}
 	usage := resourcemetrics.NewUsage(resourcemetrics.Kubelet{Transport: transport}, clock.RealClock{})
 	if err := resourcemetrics.Install(server, instance.ControlPlane.VersionedInformers, c.NodeName, usage); err != nil {
 		return err
 	}
-	// The namespace controller makes requests when it is created.
 	if err := server.AddPostStartHook("swiftlet-controllers", func(hook genericapiserver.PostStartHookContext) error {
-		set, err := controllers.New(hook, hook.LoopbackClientConfig, instance.ControlPlane.VersionedInformers,
-			controllers.CA{Certificate: c.pki("ca.crt"), Key: c.pki("ca.key")})
-		if err != nil {
-			return err
-		}
-		workloads, err := controllers.NewWorkloads(controllers.WorkloadConfig{Node: c.NodeName, Volumes: c.Volumes, Proxy: c.proxy()},
-			hook.LoopbackClientConfig, instance.ControlPlane.VersionedInformers, needed)
-		if err != nil {
-			return err
-		}
-		if err := createDefaults(hook, hook.LoopbackClientConfig); err != nil {
-			return err
-		}
-		go set.Run(hook)
-		go workloads.Run(hook)
-		go workloads.BindPods(hook, binding)
-		go whenReady(hook, hook.LoopbackClientConfig, func() {
-			if err := allowDNS(hook, hook.LoopbackClientConfig); err != nil {
-				klog.FromContext(hook).Error(err, "DNS does not know Services")
-			}
-			workloads.AddStored(hook)
-			releaseMemory() // that only the start needed
-		})
-		return c.applyManifests(hook)
+		return c.startControllers(hook, instance.ControlPlane.VersionedInformers, needed, binding)
 	}); err != nil {
 		return err
 	}
@@ -115,23 +91,10 @@ func Run(ctx context.Context, c Config, store Store) error {
 	return prepared.RunWithContext(ctx)
 }
 
-// applyManifests starts to apply the directory of manifests.
-func (c Config) applyManifests(hook genericapiserver.PostStartHookContext) error {
-	if c.Manifests == "" {
-		return nil
+// proxyNode has requests for the kubelet proxied once they are authorized.
+func proxyNode(server *genericapiserver.Config, proxy nodeproxy.Config) {
+	build := server.BuildHandlerChainFunc
+	server.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
+		return build(nodeproxy.Wrap(proxy, api), c)
 	}
-	log := slog.New(logr.ToSlogHandler(klog.FromContext(hook)))
-	directory, err := manifests.New(manifests.Config{Dir: c.Manifests}, manifests.Deps{
-		Client: hook.LoopbackClientConfig, Clock: clock.RealClock{}, Log: log, Report: c.Report,
-	})
-	if err != nil {
-		return err
-	}
-	go func() {
-		if err := directory.Run(hook); err != nil {
-			log.Error("manifests: not applied", "err", err)
-			c.Report([]manifests.Problem{{File: c.Manifests, Message: err.Error()}})
-		}
-	}()
-	return nil
 }

@@ -24,6 +24,7 @@ func main() {
 	suite := flag.String("suite", conformance.Kubelets.Name, "what to compare: kubelets, or a lone node with a cluster (lone)")
 	side := flag.String("side", both, "kubelet to test, ours or reference, or with -suite lone node to test, lone or cluster; or both at the same time")
 	flag.StringVar(&options.Focus, "focus", "", "run only tests whose name matches this regular expression")
+	flag.StringVar(&options.Skip, "skip", "", "run no tests whose name matches this regular expression")
 	flag.BoolVar(&options.LeftOut, "left-out", false, "run also tests that the selection leaves out")
 	flag.BoolVar(&options.NotRun, "not-run", false, "run only tests that have no recorded outcome")
 	flag.BoolVar(&options.Machine, "machine", false, "run the tests that need a node with its own kernel, on one")
