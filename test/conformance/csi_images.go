@@ -31,9 +31,12 @@ var csiRecipes = []imageRecipe{
 // needsDriverImages matches the tests that need csiRecipes.
 var needsDriverImages = regexp.MustCompile(`\bCSI\b|\bDRA\b|\[Feature:DynamicResourceAllocation\]|\[Driver: csi`)
 
+// objectsOnly matches tests of driver objects, among them some of needsDriverImages, that run no driver.
+var objectsOnly = regexp.MustCompile(`CSI Conformance|ResourceQuota`)
+
 // recipesFor includes csiRecipes, which take minutes to build, only if a test needs them.
 func recipesFor(tests []string) []imageRecipe {
-	if slices.ContainsFunc(tests, needsDriverImages.MatchString) {
+	if slices.ContainsFunc(tests, func(t string) bool { return needsDriverImages.MatchString(t) && !objectsOnly.MatchString(t) }) {
 		return slices.Concat(recipes, csiRecipes)
 	}
 	return recipes

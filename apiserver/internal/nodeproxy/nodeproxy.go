@@ -68,5 +68,5 @@ func path(info *request.RequestInfo) string {
 
 // Error answers a request that does not reach the kubelet.
 func (c Config) Error(w http.ResponseWriter, r *http.Request, err error) {
-	responsewriters.ErrorNegotiated(apierrors.NewServiceUnavailable("connect to the kubelet: "+err.Error()), c.Errors, corev1.SchemeGroupVersion, w, r)
+	responsewriters.ErrorNegotiated(apierrors.NewServiceUnavailable(err.Error()), c.Errors, corev1.SchemeGroupVersion, w, r)
 }

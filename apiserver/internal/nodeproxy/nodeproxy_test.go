@@ -16,6 +16,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	_ "k8s.io/kubernetes/pkg/apis/core/install" // encodes errors
 )
 
 // kubelet answers with the address of the request.
@@ -41,7 +42,7 @@ func TestProxy(t *testing.T) {
 		{"POST", nodes + "lone:10250/proxy/exec/ns/pod", nil, "POST https://lone:10250/exec/ns/pod"},
 		{"GET", nodes + "https:lone:10250/proxy/proxy/proxy", nil, "GET https://lone:10250/proxy/proxy"},
 		{"GET", nodes + "lone/proxy/", nil, "GET https://lone:10250/"},
-		{"GET", nodes + "lone/proxy/pods", down, "503 connect to the kubelet: connection refused"},
+		{"GET", nodes + "lone/proxy/pods", down, "503 error trying to reach service: connection refused"},
 		{"GET", nodes + "lone:9999/proxy/pods", nil, "next"},
 		{"GET", nodes + "other/proxy/pods", nil, "next"},
 		{"GET", nodes + "lone", nil, "next"},
@@ -71,7 +72,7 @@ func answer(t *testing.T, method, path string, err error) string {
 	handler := Wrap(Config{Node: "lone", Nodes: corelisters.NewNodeLister(known), Transport: kubelet{err}, Errors: legacyscheme.Codecs},
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "next") }))
 	r := httptest.NewRequestWithContext(t.Context(), method, path, nil)
-	info, infoErr := (&request.RequestInfoFactory{APIPrefixes: sets.New("api", "apis"), GrouplessAPIPrefixes: sets.New("api")}).NewRequestInfo(r)
+	info, infoErr := (&request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}).NewRequestInfo(r)
 	if infoErr != nil {
 		t.Fatal(infoErr)
 	}
