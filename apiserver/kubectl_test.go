@@ -130,6 +130,7 @@ spec:
 `, want: "condition met"},
 		{name: "custom_object", line: "for n in 1 2 3 4 5 6 7 8 9; do kubectl apply -f - && break; sleep 0.5; done <<< '{apiVersion: example.com/v1, kind: Shelf, metadata: {name: top, namespace: shop}, height: 2}'; kubectl get shelves -n shop -o name", want: "shelf.example.com/top"},
 		{name: "explain_custom_resource", line: "kubectl explain shelf.height", want: "How high it is"},
+		{name: "openapi_v2_of_custom_resource", line: `for n in {1..20}; do kubectl get --raw /openapi/v2 >$HOME/v2 && grep -o 'com.example.v1.Shelf"' $HOME/v2 | head -1 && break; sleep 0.3; done; grep -o 'How high it is' $HOME/v2 && grep -o '"/api/v1/namespaces/{namespace}/pods"' $HOME/v2`, want: "(?s)Shelf.*How high it is.*pods"},
 
 		{name: "eviction", line: "kubectl create --raw /api/v1/namespaces/shop/pods/other/eviction -f -", stdin: `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"other","namespace":"shop"}}`, want: `"status":"Success"`},
 		{name: "delete", line: "kubectl delete pod web -n shop --force --grace-period=0", want: `pod "web" force deleted`},

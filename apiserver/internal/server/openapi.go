@@ -38,11 +38,7 @@ func dropDefinitions(v2 *common.Config, v3 *common.OpenAPIV3Config) {
 // publishes for custom resources.
 func installOpenAPI(server *genericapiserver.GenericAPIServer, extensions http.Handler, v2 *common.Config, v3 *common.OpenAPIV3Config) {
 	container, paths := server.Handler.GoRestfulContainer, server.Handler.NonGoRestfulMux
-	second := &onDemand{build: func() http.Handler {
-		m, config := mux.NewPathRecorderMux("openapi-v2"), *v2
-		routes.OpenAPI{Config: &config}.InstallV2(container, m)
-		return m
-	}}
+	second := &onDemand{build: func() http.Handler { return newMergedV2(container, *v2, extensions) }}
 	third := &onDemand{build: func() http.Handler {
 		m, config := mux.NewPathRecorderMux("openapi-v3"), *v3
 		routes.OpenAPI{V3Config: &config}.InstallV3(container, m)

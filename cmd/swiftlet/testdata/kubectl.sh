@@ -95,6 +95,7 @@ verb "version" "Server Version: v1\.[0-9]+\.[0-9]" 'kubectl version'
 verb "get -o wide" "mine +1/1 +Running .* $(hostname) " 'kubectl get pods -o wide'
 follows "get -w" mine "" "$cli" get pods -w
 verb "describe node" 'Allocated resources' 'kubectl describe node'
+verb "get --raw of the kubelet" '^ok$' "kubectl get --raw /api/v1/nodes/$(hostname):10250/proxy/healthz"
 # It waits for its input: kubectl does not show what a container writes before it is attached.
 once='{"spec": {"containers": [{"name": "once", "image": "'$image'", "stdin": true, "stdinOnce": true, "command": ["/bin/sh", "-c", "read line; echo got $line"],
   "volumeMounts": [{"name": "bin", "mountPath": "/bin"}, {"name": "lib", "mountPath": "/lib"}, {"name": "lib64", "mountPath": "/lib64"}]}],
