@@ -11,9 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
@@ -113,9 +111,6 @@ func config(dir string) *embed.Config {
 	cfg.AutoCompactionMode, cfg.AutoCompactionRetention = embed.CompactorModePeriodic, history.String()
 	return cfg
 }
-
-// Client returns a client that calls the member without a connection.
-func (m *Member) Client() *clientv3.Client { return v3client.New(m.etcd.Server) }
 
 // Dial connects to the member in memory.
 func (m *Member) Dial(ctx context.Context) (net.Conn, error) { return m.listener.DialContext(ctx) }
