@@ -30,13 +30,20 @@ func runSuite(ctx context.Context, t target, p *Programs, names []string, option
 		return nil, fmt.Errorf("run suite: %w", err)
 	}
 	cmd := t.command(ctx, append([]string{p.path("ginkgo")}, flags(t, p, names, options)...)...)
-	cmd.Stdout = io.MultiWriter(log, &progress{w: options.Report, side: string(options.Side)})
+	shown := &progress{w: options.Report, side: string(options.Side), names: map[string]bool{}}
+	for _, name := range names {
+		shown.names[name] = true
+	}
+	cmd.Stdout = io.MultiWriter(log, shown)
 	cmd.Stderr = log
 	began := time.Now()
 	runErr := runGroup(cmd)
 	outcomes, err := ReadReport(report)
+	if len(outcomes) == 0 {
+		outcomes = shown.done
+	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("run suite: see %s: %w", log.Name(), err), runErr)
+		return outcomes, errors.Join(fmt.Errorf("run suite: see %s: %w", log.Name(), err), runErr)
 	}
 	if ctx.Err() != nil {
 		return outcomes, fmt.Errorf("run suite: interrupted after %.0f s: %w", time.Since(began).Seconds(), context.Cause(ctx))
