@@ -21,9 +21,6 @@ import (
 	"k8s.io/kubernetes/pkg/controller/cronjob"
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/deployment"
-	"k8s.io/kubernetes/pkg/controller/endpoint"
-	"k8s.io/kubernetes/pkg/controller/endpointslice"
-	"k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
@@ -43,10 +40,9 @@ const (
 	resourcesInterval = 30 * time.Second
 	// storedRetry is how soon the stored objects are listed again after an error.
 	storedRetry = time.Second
-	// failedDaemonFirst and failedDaemonLast limit how often a failed pod of a DaemonSet is replaced, and
-	// endpointsOfSlice and mirroredEndpoints how large slices are, as with kube-controller-manager.
+	// failedDaemonFirst and failedDaemonLast limit how often a failed pod of a DaemonSet is replaced, as with
+	// kube-controller-manager.
 	failedDaemonFirst, failedDaemonLast = time.Second, 15 * time.Minute
-	endpointsOfSlice, mirroredEndpoints = 100, 1000
 )
 
 // WorkloadConfig holds the settings of workload controllers.
@@ -140,14 +136,8 @@ func (w *Workloads) create(ctx context.Context, name demand.Controller) (runner,
 		return runs(c, err)
 	case demand.TTLAfterFinished:
 		return ttlafterfinished.New(ctx, batch.Jobs(), w.client).Run, nil
-	case demand.EndpointSlice:
-		return endpointslice.NewController(ctx, pods, core.Services(), core.Nodes(), w.shared.Discovery().V1().EndpointSlices(),
-			endpointsOfSlice, w.client, 0).Run, nil
-	case demand.Endpoints:
-		return endpoint.NewEndpointController(ctx, pods, core.Services(), core.Endpoints(), w.client, 0).Run, nil
-	case demand.EndpointSliceMirroring:
-		return endpointslicemirroring.NewController(ctx, core.Endpoints(), w.shared.Discovery().V1().EndpointSlices(), core.Services(),
-			mirroredEndpoints, w.client, 0).Run, nil
+	case demand.EndpointSlice, demand.Endpoints, demand.EndpointSliceMirroring:
+		return w.endpoints(ctx, name), nil
 	case demand.Disruption:
 		return w.disruption(ctx)
 	case demand.ResourceQuota:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	discoveryinformers "k8s.io/client-go/informers/discovery/v1"
@@ -72,7 +73,7 @@ func New(ctx context.Context, cfg Config, services coreinformers.ServiceInformer
 		services: config.NewServiceConfig(ctx, services, 0), slices: config.NewEndpointSliceConfig(ctx, slices, 0),
 	}
 	p.services.RegisterEventHandler(served{proxier})
-	p.slices.RegisterEventHandler(proxier)
+	p.slices.RegisterEventHandler(proxied{proxier})
 	return p, nil
 }
 
@@ -107,4 +108,35 @@ func ifServed(service *corev1.Service) *corev1.Service {
 		return nil
 	}
 	return service
+}
+
+// proxied hides slices of headless Services. Users may label others as such, too.
+type proxied struct{ config.EndpointSliceHandler }
+
+func (p proxied) OnEndpointSliceAdd(slice *discoveryv1.EndpointSlice) {
+	if !headless(slice) {
+		p.EndpointSliceHandler.OnEndpointSliceAdd(slice)
+	}
+}
+
+func (p proxied) OnEndpointSliceUpdate(old, slice *discoveryv1.EndpointSlice) {
+	switch {
+	case headless(old):
+		p.OnEndpointSliceAdd(slice)
+	case headless(slice):
+		p.OnEndpointSliceDelete(old)
+	default:
+		p.EndpointSliceHandler.OnEndpointSliceUpdate(old, slice)
+	}
+}
+
+func (p proxied) OnEndpointSliceDelete(slice *discoveryv1.EndpointSlice) {
+	if !headless(slice) {
+		p.EndpointSliceHandler.OnEndpointSliceDelete(slice)
+	}
+}
+
+func headless(slice *discoveryv1.EndpointSlice) bool {
+	_, labelled := slice.Labels[corev1.IsHeadlessService]
+	return labelled
 }
