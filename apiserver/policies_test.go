@@ -42,6 +42,7 @@ func TestPolicies(t *testing.T) {
 		{name: "service_has_endpoints_of_the_old_kind", line: `kubectl patch pod second --subresource=status --type=merge -p '{"status":{"podIP":"10.88.0.9","podIPs":[{"ip":"10.88.0.9"}]}}'
 			kubectl create service clusterip web --tcp=80 && kubectl set selector service web app=web && until_ equal "kubectl get endpoints web -o jsonpath='{.subsets[*].addresses[*].ip}'" 10.88.0.9`, want: "selector updated"},
 		{name: "and_these_start_no_mirroring", line: "running endpoint_slice_mirroring || true", want: "^0\n$"},
+		{name: "attributes_class_can_be_deleted", line: "kubectl create -f - && kubectl delete volumeattributesclass gold --timeout=20s", stdin: "{apiVersion: storage.k8s.io/v1, kind: VolumeAttributesClass, metadata: {name: gold}, driverName: example.com, parameters: {a: b}}", want: "deleted"},
 		{name: "endpoints_are_mirrored", line: `kubectl apply -f - && until_ equal "kubectl get endpointslices -l kubernetes.io/service-name=outside -o jsonpath='{.items[*].endpoints[*].addresses[*]}'" 192.0.2.1`, stdin: customEndpoints, want: "created"},
 	})
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/volume/ephemeral"
 	"k8s.io/kubernetes/pkg/controller/volume/persistentvolume"
+	"k8s.io/kubernetes/pkg/controller/volume/vacprotection"
 	"k8s.io/kubernetes/pkg/volume"
 
 	"swiftlet/apiserver/internal/localpath"
@@ -27,6 +29,14 @@ func (w *Workloads) volumeBinder(ctx context.Context) (runner, error) {
 		return nil, err
 	}
 	return func(ctx context.Context, _ int) { c.Run(ctx) }, nil
+}
+
+// attributesProtection returns the controller that lets unused VolumeAttributesClasses be deleted, which have a
+// finalizer from their creation on.
+func (w *Workloads) attributesProtection(ctx context.Context) (*vacprotection.Controller, error) {
+	core := w.shared.Core().V1()
+	return vacprotection.NewVACProtectionController(klog.FromContext(ctx), w.client, core.PersistentVolumeClaims(), core.PersistentVolumes(),
+		w.shared.Storage().V1().VolumeAttributesClasses())
 }
 
 // ephemeralVolumes returns the controller that creates the claims of pods with ephemeral volumes.

@@ -150,6 +150,8 @@ func (w *Workloads) create(ctx context.Context, name demand.Controller) (runner,
 	case demand.VolumeProtection:
 		c, err := pvprotection.NewPVProtectionController(klog.FromContext(ctx), core.PersistentVolumes(), w.client)
 		return runs(c, err)
+	case demand.AttributesProtection:
+		return runs(w.attributesProtection(ctx))
 	case demand.GarbageCollector:
 		return w.garbageCollector(ctx)
 	case demand.VolumeBinder:

@@ -33,6 +33,7 @@ const (
 	ResourceQuota          Controller = "resourcequota-controller"
 	ClaimProtection        Controller = "persistentvolumeclaim-protection-controller"
 	VolumeProtection       Controller = "persistentvolume-protection-controller"
+	AttributesProtection   Controller = "volumeattributesclass-protection-controller"
 	GarbageCollector       Controller = "garbage-collector-controller"
 	VolumeBinder           Controller = "persistentvolume-binder-controller"
 	EphemeralVolumes       Controller = "ephemeral-volume-controller"
@@ -45,20 +46,21 @@ var services, endpoints = schema.GroupResource{Resource: "services"}, schema.Gro
 
 // ofResource has the controllers that objects of a resource need.
 var ofResource = map[schema.GroupResource][]Controller{
-	{Group: "apps", Resource: "deployments"}:                     {Deployment, ReplicaSet, GarbageCollector},
-	{Group: "apps", Resource: "replicasets"}:                     {ReplicaSet, GarbageCollector},
-	{Group: "apps", Resource: "statefulsets"}:                    {StatefulSet, GarbageCollector},
-	{Group: "apps", Resource: "daemonsets"}:                      {DaemonSet, GarbageCollector},
-	{Group: "batch", Resource: "jobs"}:                           {Job, TTLAfterFinished, GarbageCollector},
-	{Group: "batch", Resource: "cronjobs"}:                       {CronJob, Job, TTLAfterFinished, GarbageCollector},
-	{Group: "", Resource: "replicationcontrollers"}:              {ReplicationController, GarbageCollector},
-	{Group: "", Resource: "persistentvolumeclaims"}:              {ClaimProtection, VolumeBinder, EphemeralVolumes},
-	{Group: "", Resource: "persistentvolumes"}:                   {VolumeProtection, VolumeBinder},
-	{Group: "autoscaling", Resource: "horizontalpodautoscalers"}: {PodAutoscaler},
-	{Group: "policy", Resource: "poddisruptionbudgets"}:          {Disruption},
-	{Group: "", Resource: "resourcequotas"}:                      {ResourceQuota},
-	endpoints:                                                    {EndpointSliceMirroring},
-	services:                                                     {EndpointSlice, Endpoints, ServiceProxy, GarbageCollector},
+	{Group: "apps", Resource: "deployments"}:                       {Deployment, ReplicaSet, GarbageCollector},
+	{Group: "apps", Resource: "replicasets"}:                       {ReplicaSet, GarbageCollector},
+	{Group: "apps", Resource: "statefulsets"}:                      {StatefulSet, GarbageCollector},
+	{Group: "apps", Resource: "daemonsets"}:                        {DaemonSet, GarbageCollector},
+	{Group: "batch", Resource: "jobs"}:                             {Job, TTLAfterFinished, GarbageCollector},
+	{Group: "batch", Resource: "cronjobs"}:                         {CronJob, Job, TTLAfterFinished, GarbageCollector},
+	{Group: "", Resource: "replicationcontrollers"}:                {ReplicationController, GarbageCollector},
+	{Group: "", Resource: "persistentvolumeclaims"}:                {ClaimProtection, VolumeBinder, EphemeralVolumes},
+	{Group: "", Resource: "persistentvolumes"}:                     {VolumeProtection, VolumeBinder},
+	{Group: "autoscaling", Resource: "horizontalpodautoscalers"}:   {PodAutoscaler},
+	{Group: "storage.k8s.io", Resource: "volumeattributesclasses"}: {AttributesProtection},
+	{Group: "policy", Resource: "poddisruptionbudgets"}:            {Disruption},
+	{Group: "", Resource: "resourcequotas"}:                        {ResourceQuota},
+	endpoints:                                                      {EndpointSliceMirroring},
+	services:                                                       {EndpointSlice, Endpoints, ServiceProxy, GarbageCollector},
 }
 
 // of returns the controllers that an object needs.
