@@ -18,6 +18,9 @@ const (
 // interrupted is ginkgo's state of a test that was cut short by the end of the run.
 const interrupted = "interrupted"
 
+// suiteTimeout is ginkgo's message of a test that the time limit of the run has ended.
+const suiteTimeout = "A suite timeout occurred"
+
 // Outcome is the outcome of one test.
 type Outcome struct {
 	Test    string
@@ -42,6 +45,11 @@ type specReport struct {
 }
 
 func (s specReport) isTest() bool { return s.LeafNodeType == "It" }
+
+// cutShort reports whether the end of the run ended the test.
+func (s specReport) cutShort() bool {
+	return s.State == interrupted || s.Failure.Message == suiteTimeout
+}
 
 func (s specReport) name() string {
 	if !s.isTest() {
@@ -76,7 +84,7 @@ func ReadReport(path string) ([]Outcome, error) {
 	}
 	var outcomes []Outcome
 	for _, spec := range specs {
-		if spec.NumAttempts > 0 && spec.State != interrupted && (spec.isTest() || spec.State != passed) {
+		if spec.NumAttempts > 0 && !spec.cutShort() && (spec.isTest() || spec.State != passed) {
 			outcomes = append(outcomes, spec.outcome())
 		}
 	}

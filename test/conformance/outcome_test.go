@@ -17,6 +17,8 @@ const ginkgoJSON = `[{"SpecReports": [
    "State": "skipped", "NumAttempts": 1, "Failure": {"Message": "no cloud"}},
   {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "should have gone on",
    "State": "interrupted", "NumAttempts": 1, "Failure": {"Message": "Interrupted by Timeout"}},
+  {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "should have had more time",
+   "State": "timedout", "NumAttempts": 1, "Failure": {"Message": "A suite timeout occurred"}},
   {"ContainerHierarchyTexts": ["[sig-apps] Job"], "LeafNodeType": "It", "LeafNodeText": "was not chosen",
    "State": "skipped", "NumAttempts": 0}
 ]}]`
