@@ -8,14 +8,18 @@ import (
 	"time"
 )
 
-// last decodes the last event of a kind since the last call.
-func (b *browser) last(t *testing.T, kind string, into any) {
-	t.Helper()
+// everything returns all that was sent since the last call.
+func (b *browser) everything() string {
 	synctest.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	text := b.text.String()
-	b.text.Reset()
+	defer b.text.Reset()
+	return b.text.String()
+}
+
+// decodeLast decodes the last event of a kind.
+func decodeLast(t *testing.T, text, kind string, into any) {
+	t.Helper()
 	at := strings.LastIndex(text, "event: "+kind+"\n")
 	if at < 0 {
 		t.Fatalf("there is no event %s", kind)
@@ -57,15 +61,14 @@ func TestClockStep(t *testing.T) {
 func (p *Page) checkValues(t *testing.T, f *fakeNode, b *browser, cores float64) {
 	t.Helper()
 	now := f.clock.Wall()
-	text := b.text.String() // last empties it
+	text := b.everything()
 	var sample Sample
-	b.last(t, "sample", &sample)
+	decodeLast(t, text, "sample", &sample)
 	if age := now.Unix() - sample.T; age < 0 || age >= 2*int64(interval/time.Second) || sample.CPU == nil || float64(*sample.CPU) != cores {
 		t.Errorf("the newest point is %d seconds old and has CPU %v, want %v", age, shown(sample.CPU), cores)
 	}
-	b.text.WriteString(text)
 	var containers PodSample
-	b.last(t, "containers", &containers)
+	decodeLast(t, text, "containers", &containers)
 	if age := now.Unix() - containers.T; age < 0 || age >= 2*int64(interval/time.Second) || containers.Containers["app"].CPU == nil {
 		t.Errorf("the newest point of the pod is %d seconds old and has CPU %v", age, shown(containers.Containers["app"].CPU))
 	}
