@@ -11,7 +11,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images api test-api kills run check unit reference e2e why-faults test-cgroup2 ramps sanity page page-check page-test churn fuzz simulate crash mutations bed vulncheck monitoring conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick scale test trust nightly clean
+.PHONY: help deps modules build swiftlet bundle images api cri-docker test-cri-docker test-api kills run check unit reference e2e why-faults test-cgroup2 ramps sanity page page-check page-test churn fuzz simulate crash mutations bed vulncheck monitoring conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick scale test trust nightly clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,16 @@ api: ## build bin/api, the API server and kubectl for `swiftlet up --api`
 	$(call say,building the API server)
 	@mkdir -p bin && dir=$$(hack/progress.sh hack/build-api.sh) && ln -sfn "$$dir" bin/api
 	@[ ! -e bin/swiftlet ] || $(MAKE) --no-print-directory swiftlet
+
+# Not part of build: only machines with Docker Engine need it.
+cri-docker: ## build bin/cri-docker, the CRI server for Docker Engine
+	$(call say,building cri-docker)
+	@mkdir -p bin && dir=$$(hack/progress.sh hack/build-cri-docker.sh) && ln -sfn "$$dir/cri-docker" bin/cri-docker
+
+test-cri-docker: bundle images ## tests of cri-docker with a real Docker Engine (needs root)
+	$(call say,tests of cri-docker)
+	@hack/install-deps.sh docker.io
+	@cd cri-docker && ../hack/gotest.sh -count=1 ./...
 
 test-api: reference ## tests of the API server with kubectl (API_TESTS=-short for some, SWIFTLET_KILLS=50 for more kills under load)
 	$(call say,tests of the API server)

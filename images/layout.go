@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// writeLayout writes the image as an OCI layout in a tar file. The index, which has the manifest's
+// writeLayout writes the image as an OCI layout in a tar file, which `docker load` reads, too. The index, which has the manifest's
 // digest, comes first, so that an importer can check quickly whether it already has the image.
 func writeLayout(image v1.Image, name, dir, file string) (digest string, err error) {
 	path, err := layout.Write(dir, empty.Index)
@@ -24,6 +24,9 @@ func writeLayout(image v1.Image, name, dir, file string) (digest string, err err
 	names := map[string]string{"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name}
 	if err := path.AppendImage(image, layout.WithAnnotations(names)); err != nil {
 		return "", fmt.Errorf("write layout: %w", err)
+	}
+	if err := writeDockerManifest(image, name, dir); err != nil {
+		return "", err
 	}
 	hash, err := image.Digest()
 	if err != nil {
