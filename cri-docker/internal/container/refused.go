@@ -35,7 +35,7 @@ func refused(c *runtimeapi.ContainerConfig) error {
 }
 
 func refusedUser(security *runtimeapi.LinuxContainerSecurityContext) error {
-	if security.GetNamespaceOptions().GetUsernsOptions().GetMode() == runtimeapi.NamespaceMode_POD {
+	if OwnUsers(security.GetNamespaceOptions()) {
 		return unimplemented("user namespaces of pods")
 	}
 	if security.GetRunAsGroup() != nil && security.GetRunAsUser() == nil && security.GetRunAsUsername() == "" {
@@ -46,4 +46,10 @@ func refusedUser(security *runtimeapi.LinuxContainerSecurityContext) error {
 
 func unimplemented(format string, args ...any) error {
 	return status.Errorf(codes.Unimplemented, "not supported with Docker Engine: "+format, args...)
+}
+
+// OwnUsers says whether a user namespace is asked for. POD is the zero value of the mode, so only options
+// that are there ask for one.
+func OwnUsers(o *runtimeapi.NamespaceOption) bool {
+	return o.GetUsernsOptions() != nil && o.GetUsernsOptions().GetMode() == runtimeapi.NamespaceMode_POD
 }

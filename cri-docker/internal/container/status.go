@@ -43,6 +43,7 @@ func describeState(s *runtimeapi.ContainerStatus, state *dockercontainer.State) 
 		s.StartedAt = nanoseconds(state.StartedAt)
 	case s.State == runtimeapi.ContainerState_CONTAINER_EXITED:
 		s.StartedAt, s.FinishedAt = nanoseconds(state.StartedAt), nanoseconds(state.FinishedAt)
+		s.FinishedAt = max(s.FinishedAt, s.StartedAt) // Docker takes the time of a start after the fact
 		s.ExitCode, s.Message = int32(state.ExitCode), state.Error
 		s.Reason = exitReason(state)
 	}

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -27,7 +29,8 @@ func Status(err error) error {
 		return nil
 	}
 	if s, ok := status.FromError(err); ok {
-		return status.Error(s.Code(), err.Error())
+		// The text of a wrapped status has its code in the middle.
+		return status.Error(s.Code(), strings.ReplaceAll(err.Error(), fmt.Sprintf("rpc error: code = %s desc = ", s.Code()), ""))
 	}
 	return status.Error(code(err), err.Error())
 }

@@ -12,8 +12,9 @@ type client struct {
 	ended  chan error // gets the reason, once
 }
 
-// Subscribe calls send for each event until ctx ends, send fails or events are lost.
-func (e *Events) Subscribe(ctx context.Context, send func(*runtimeapi.ContainerEventResponse) error) error {
+// Subscribe calls send for each event until ctx ends, send fails or events are lost. It calls subscribed when
+// no later event is missed.
+func (e *Events) Subscribe(ctx context.Context, subscribed func() error, send func(*runtimeapi.ContainerEventResponse) error) error {
 	c := &client{events: make(chan *runtimeapi.ContainerEventResponse, queue), ended: make(chan error, 1)}
 	e.mu.Lock()
 	if e.clients == nil {
@@ -26,6 +27,9 @@ func (e *Events) Subscribe(ctx context.Context, send func(*runtimeapi.ContainerE
 		defer e.mu.Unlock()
 		delete(e.clients, c)
 	}()
+	if err := subscribed(); err != nil {
+		return err
+	}
 	for {
 		select {
 		case <-ctx.Done():

@@ -40,8 +40,8 @@ func TestLimitsClampAndLogOnce(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n != 1 {
 		t.Errorf("%d lines of log; want one: %s", n, log)
 	}
-	if l.Complete() || len(l.Capabilities) != 40 {
-		t.Errorf("%d capabilities, complete %v; want 40 and false", len(l.Capabilities), l.Complete())
+	if l.Complete() || len(l.Capabilities) != 37 {
+		t.Errorf("%d capabilities, complete %v; want 37 and false", len(l.Capabilities), l.Complete())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/containernetworking/cni/libcni"
+	"github.com/containernetworking/cni/pkg/invoke"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 )
 
@@ -102,6 +103,9 @@ func (n *Network) detachUnknown(ctx context.Context, p Pod, netns string) error 
 	}
 	if err != nil {
 		return fmt.Errorf("detach network: %w", err)
+	}
+	if _, err := invoke.FindInPath(list.Plugins[0].Network.Type, n.config.BinDirs); err != nil {
+		return nil // the first plugin creates the interface
 	}
 	conf, err := p.runtimeConf(netns)
 	if err != nil {

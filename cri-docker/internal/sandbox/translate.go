@@ -22,7 +22,7 @@ const (
 // translate returns Docker's configuration of a pause container.
 func translate(l labels.Sandbox, image, cgroupDriver string, a container.Abilities) (*dockercontainer.Config, *dockercontainer.HostConfig, error) {
 	security := l.Config.GetLinux().GetSecurityContext()
-	if security.GetNamespaceOptions().GetUsernsOptions().GetMode() == runtimeapi.NamespaceMode_POD {
+	if container.OwnUsers(security.GetNamespaceOptions()) {
 		return nil, nil, status.Error(codes.Unimplemented, "not supported with Docker Engine: user namespaces of pods")
 	}
 	all, err := l.Encode()

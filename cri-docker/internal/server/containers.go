@@ -102,7 +102,7 @@ func (s *Server) ListContainerStats(ctx context.Context, req *runtimeapi.ListCon
 	return &runtimeapi.ListContainerStatsResponse{Stats: usage}, err
 }
 
-// GetContainerEvents streams events.
+// GetContainerEvents streams events. The header says that the stream has begun.
 func (s *Server) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
-	return s.Events.Subscribe(stream.Context(), stream.Send)
+	return s.Events.Subscribe(stream.Context(), func() error { return stream.SendHeader(nil) }, stream.Send)
 }
