@@ -105,9 +105,7 @@ func TestLogOfContainerThatEndsWhileTheServerIsDown(t *testing.T) {
 	}
 	defer docker.Close()
 	eventually(t, "exit", func() bool { return !running(t, docker, id) })
-	if err := s.start(); err != nil {
-		t.Fatal(err)
-	}
+	s.startAgain(t)
 	if got := p.containerStatus(id); got.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
 		t.Errorf("state %s; want exited", got.GetState())
 	}

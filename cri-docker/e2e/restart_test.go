@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/cri-docker/internal/dockerbox"
+	"swiftlet/cri-docker/internal/labels"
 )
 
 // TestNothingIsForgotten: after SIGKILL the server says the same of everything.
@@ -47,19 +48,18 @@ func TestKilledWhileStarting(t *testing.T) {
 	for attempt := range 6 {
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error, 1)
+		asked := s.RuntimeServiceClient
 		go func() {
-			_, err := s.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
+			_, err := asked.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
 			result <- err
 		}()
 		docker, err := box.Docker()
 		if err != nil {
 			t.Fatal(err)
 		}
-		states := []container.ContainerState{container.StateCreated, container.StateRunning}
 		eventually(t, "the pause container", func() bool {
-			found, err := docker.ContainerList(t.Context(), client.ContainerListOptions{All: true,
-				Filters: make(client.Filters).Add("label", "io.kubernetes.pod.uid="+config.Metadata.Uid)})
-			return err == nil && len(found.Items) == 1 && (attempt%2 == 0 || found.Items[0].State == states[1])
+			c, err := docker.ContainerInspect(t.Context(), labels.SandboxName(config), client.ContainerInspectOptions{})
+			return err == nil && (attempt%2 == 0 || c.Container.State.Running)
 		})
 		_ = docker.Close() // nothing is pending
 		s.restart(t)
@@ -129,7 +129,9 @@ func TestDockerIsKilled(t *testing.T) {
 	if _, err := stream.Header(); err != nil {
 		t.Fatal(err)
 	}
-	box.KillDocker()
+	if err := box.KillDocker(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for err == nil {
 		_, err = stream.Recv()
 	}

@@ -29,19 +29,27 @@ func startShim(name string, flags ...string) (*shim, error) {
 	if err := s.start(flags...); err != nil {
 		return nil, err
 	}
+	if err := s.connect(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// connect waits until it answers.
+func (s *shim) connect() error {
 	conn, err := grpc.NewClient("unix://"+s.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(64<<20)))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.conn, s.RuntimeServiceClient, s.images = conn, runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if _, err := s.Version(ctx, &runtimeapi.VersionRequest{}); err != nil {
-		text, _ := os.ReadFile(box.Path(name + ".log"))
-		return nil, fmt.Errorf("cri-docker does not answer: %w\n%s", err, text)
+		text, _ := os.ReadFile(box.Path(s.name + ".log"))
+		return fmt.Errorf("cri-docker does not answer: %w\n%s", err, text)
 	}
-	return s, nil
+	return nil
 }
 
 func (s *shim) socket() string { return box.Path(s.name + ".sock") }
@@ -53,11 +61,20 @@ func (s *shim) start(flags ...string) (err error) {
 	return err
 }
 
-// restart kills it with SIGKILL and starts it again. Calls wait for it.
+// restart kills it with SIGKILL and starts it again.
 func (s *shim) restart(t *testing.T) {
 	t.Helper()
 	s.process.Kill()
+	s.startAgain(t)
+}
+
+func (s *shim) startAgain(t *testing.T) {
+	t.Helper()
+	_ = s.conn.Close() // its server is gone
 	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.connect(); err != nil {
 		t.Fatal(err)
 	}
 }

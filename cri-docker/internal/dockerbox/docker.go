@@ -52,8 +52,18 @@ func (b *Box) StartDocker(ctx context.Context) error {
 	}
 }
 
-// KillDocker kills the engine. Containers and their shims keep running.
-func (b *Box) KillDocker() { b.docker.Kill() }
+// KillDocker kills the engine. Containers and their shims keep running. It returns when another engine may be
+// started, which refuses to while the process ID in the file exists.
+func (b *Box) KillDocker(ctx context.Context) error {
+	b.docker.Kill()
+	ctx, cancel := context.WithTimeout(ctx, killLimit)
+	defer cancel()
+	script := `while kill -0 "$(cat /run/docker.pid)" 2>/dev/null; do sleep 0.05; done; rm -f /run/docker.pid`
+	if out, err := b.Command(ctx, "sh", "-c", script).CombinedOutput(); err != nil {
+		return fmt.Errorf("wait for the end of Docker: %w: %s", err, out[max(0, len(out)-3000):])
+	}
+	return nil
+}
 
 // Load loads a Docker archive.
 func (b *Box) Load(ctx context.Context, archive io.Reader) error {

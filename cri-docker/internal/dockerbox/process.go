@@ -7,6 +7,9 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // reaperVariable makes a test binary the reaper of a box.
@@ -67,23 +70,45 @@ func startProcess(cmd *exec.Cmd, log string) (*Process, error) {
 // PID is the process's ID outside of the box.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Kill kills it and waits.
+// Kill kills it with SIGKILL and waits. nsenter is killed; the kernel kills its child, the program, then.
 func (p *Process) Kill() {
+	program, err := p.program()
 	_ = p.cmd.Process.Kill() // it may have exited
 	<-p.Done
+	if err != nil {
+		return // it has exited, or is PID 1 of a box, which has no parent in between
+	}
+	poll := []unix.PollFd{{Fd: int32(program), Events: unix.POLLIN}}
+	for err := unix.EINTR; err == unix.EINTR; {
+		_, polled := unix.Poll(poll, int(killLimit/time.Millisecond))
+		err, _ = polled.(syscall.Errno)
+	}
+	_ = unix.Close(program) // only waited on
 }
 
-// Terminate sends SIGTERM to the program, which is a child of nsenter, and waits.
-func (p *Process) Terminate() error {
+const killLimit = 30 * time.Second
+
+// program returns a descriptor of nsenter's child.
+func (p *Process) program() (pidfd int, err error) {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID(), p.PID()))
 	if err != nil {
-		return fmt.Errorf("terminate: %w", err)
+		return 0, fmt.Errorf("find program: %w", err)
 	}
 	var child int
 	if _, err := fmt.Sscan(string(children), &child); err != nil {
-		return fmt.Errorf("terminate: %w", err)
+		return 0, fmt.Errorf("find program: %w", err)
 	}
-	if err := syscall.Kill(child, syscall.SIGTERM); err != nil {
+	return unix.PidfdOpen(child, 0)
+}
+
+// Terminate sends SIGTERM to the program and waits.
+func (p *Process) Terminate() error {
+	program, err := p.program()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(program)
+	if err := unix.PidfdSendSignal(program, unix.SIGTERM, nil, 0); err != nil {
 		return fmt.Errorf("terminate: %w", err)
 	}
 	<-p.Done
