@@ -52,8 +52,12 @@ func startRegistry(t *testing.T) (host string, transport http.RoundTripper) {
 			t.Error(err)
 		}
 	})
-	port := listener.Addr().(*net.TCPAddr).Port
-	return listener.Addr().String(), &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return listener.Addr().String(), inBox(listener.Addr().(*net.TCPAddr).Port)
+}
+
+// inBox connects to a port of the box, whatever the address is.
+func inBox(port int) http.RoundTripper {
+	return &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return network.DialInside(ctx, box.NetNS(), int32(port))
 	}}
 }

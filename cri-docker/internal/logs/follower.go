@@ -188,7 +188,7 @@ func (f *follower) open() error {
 	f.out, f.skip = out, extra
 	// The position now refers to this file. The output that is skipped is added to its size again.
 	f.at.Inode, f.at.Size = inode, size-extra
-	return nil
+	return f.at.save(f.saved) // before the first write, so that a crash during it is noticed
 }
 
 // resume reads the position and returns how much output was written after it was saved.
