@@ -73,11 +73,13 @@ func confined(h *dockercontainer.HostConfig, s *runtimeapi.LinuxContainerSecurit
 	// Docker takes nil for its defaults. The kubelet sends the default paths, or none for procMount Unmasked.
 	h.MaskedPaths = append([]string{}, s.GetMaskedPaths()...)
 	h.ReadonlyPaths = append([]string{}, s.GetReadonlyPaths()...)
-	seccomp, err := Seccomp(s.GetSeccomp(), s.GetSeccompProfilePath()) //nolint:staticcheck // sent by old kubelets
+	//lint:ignore SA1019 old kubelets send it
+	seccomp, err := Seccomp(s.GetSeccomp(), s.GetSeccompProfilePath())
 	if err != nil {
 		return err
 	}
-	apparmor, err := appArmor(s.GetApparmor(), s.GetApparmorProfile(), a.AppArmor) //nolint:staticcheck // sent by old kubelets
+	//lint:ignore SA1019 old kubelets send it
+	apparmor, err := appArmor(s.GetApparmor(), s.GetApparmorProfile(), a.AppArmor)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func TestPullErrorsHaveCodes(t *testing.T) {
 		"pull access denied for x, repository does not exist or may require":  codes.PermissionDenied,
 		"Get https://r/v2/: dial tcp: lookup r: Temporary failure in name re": codes.Unknown,
 	} {
-		if got := status.Code(pullError("x:1", errors.New(text))); got != want {
+		if got := status.Code(pullError(errors.New(text))); got != want {
 			t.Errorf("%s: %s; want %s", text, got, want)
 		}
 	}

@@ -3,10 +3,10 @@ package image
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/distribution/reference"
 	dockerimage "github.com/moby/moby/api/types/image"
@@ -19,6 +19,8 @@ import (
 type Images struct {
 	Engine     *engine.Engine
 	PauseImage string // is not removed by garbage collection
+
+	removing sync.Mutex
 }
 
 // List lists all images, or those of one name.
@@ -103,8 +105,10 @@ func user(text string) (*runtimeapi.Int64Value, string) {
 	return nil, name
 }
 
-// Remove removes an image with all its names. It may be repeated.
+// Remove removes an image with all its names. It may be repeated, also at the same time.
 func (s *Images) Remove(ctx context.Context, spec *runtimeapi.ImageSpec) error {
+	s.removing.Lock() // Docker answers parallel requests for one image with various errors
+	defer s.removing.Unlock()
 	found, err := s.Engine.Image(ctx, spec.GetImage())
 	if engine.NotFound(err) {
 		return nil
@@ -119,7 +123,7 @@ func (s *Images) Remove(ctx context.Context, spec *runtimeapi.ImageSpec) error {
 	// Docker removes an image with its last name, and refuses the ID of one that has several.
 	for _, ref := range append(refs, found.ID) {
 		if err := s.Engine.RemoveImage(ctx, ref); err != nil && !engine.NotFound(err) {
-			return fmt.Errorf("remove image %s: %w", spec.GetImage(), err)
+			return err
 		}
 	}
 	return nil

@@ -40,9 +40,9 @@ func (s *Images) Pull(ctx context.Context, spec *runtimeapi.ImageSpec, auth *run
 	err = s.Engine.Pull(ctx, name, credentials, func(jsonstream.Message) { watchdog.Reset(stalled) })
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errStalled) {
-			err = errStalled
+			return "", fmt.Errorf("pull image %s: %w", name, errStalled)
 		}
-		return "", pullError(name, err)
+		return "", pullError(err)
 	}
 	image, err := s.Engine.Image(ctx, name)
 	if err != nil {
@@ -91,14 +91,13 @@ func encode(a *runtimeapi.AuthConfig) (string, error) {
 }
 
 // pullError gives Docker's answer a code. Docker has one status for most answers of registries.
-func pullError(name string, err error) error {
-	text := err.Error()
+func pullError(err error) error {
 	for _, known := range registryAnswers {
-		if strings.Contains(text, known.part) {
-			return status.Errorf(known.code, "pull image %s: %s", name, text)
+		if strings.Contains(err.Error(), known.part) {
+			return status.Error(known.code, err.Error())
 		}
 	}
-	return fmt.Errorf("pull image %s: %w", name, err)
+	return err
 }
 
 var registryAnswers = []struct {
