@@ -35,7 +35,7 @@ func parseFlags(args []string) (options, error) {
 	f.StringVar(&o.stateDir, "state-dir", "/var/lib/cri-docker", "directory of log positions")
 	f.StringVar(&o.streamAddress, "stream-address", "127.0.0.1:0", "address of exec, attach and port-forward streams")
 	f.StringVar(&o.cniConfDir, "cni-conf-dir", "/etc/cni/net.d", "directory of CNI configurations; the first one is used")
-	f.StringVar(&o.cniCacheDir, "cni-cache-dir", "/var/lib/cni", "directory of CNI results")
+	f.StringVar(&o.cniCacheDir, "cni-cache-dir", "/var/lib/cri-docker/cni", "directory of CNI results, for this program only")
 	f.StringSliceVar(&o.cniBinDirs, "cni-bin-dir", []string{"/opt/cni/bin"}, "directories of CNI plugins")
 	level := f.String("log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&o.showVersion, "version", false, "print the version")

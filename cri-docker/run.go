@@ -150,8 +150,11 @@ func assemble(o options, docker *engine.Engine, info system.Info, log *slog.Logg
 	return &server.Server{
 		Build: version, Engine: docker, Network: net, Containers: containers, Sandboxes: sandboxes,
 		Images: &image.Images{Engine: docker, PauseImage: o.pauseImage}, Filesystem: &image.Filesystem{Engine: docker},
-		Stats:    &stats.Stats{Engine: docker, Containers: containers, Sandboxes: sandboxes},
-		Events:   &events.Events{Engine: docker, Containers: containers, Sandboxes: sandboxes, Log: log, Connected: containers.ResumeLogs},
+		Stats: &stats.Stats{Engine: docker, Containers: containers, Sandboxes: sandboxes},
+		Events: &events.Events{Engine: docker, Containers: containers, Sandboxes: sandboxes, Log: log, Connected: func(ctx context.Context) {
+			containers.ResumeLogs(ctx)
+			sandboxes.ReleaseNetworks(ctx)
+		}},
 		Commands: commands, Runtime: runtime, Streams: streams, Log: log,
 	}, converter, nil
 }

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/moby/moby/api/types/container"
@@ -148,5 +150,32 @@ func TestDockerIsKilled(t *testing.T) {
 	next := follow(t, s)
 	other := p.run("other", "echo x")
 	for next().GetContainerId() != other {
+	}
+}
+
+// TestRemovedByHand: `docker rm -f` of a pause container frees the pod's address, now or at the next start.
+func TestRemovedByHand(t *testing.T) {
+	s := ownShim(t)
+	docker, err := box.Docker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer docker.Close()
+	for _, running := range []bool{true, false} {
+		p := runPod(t, s)
+		ip := p.status().GetNetwork().GetIp()
+		if !running {
+			s.process.Kill()
+		}
+		if _, err := docker.ContainerRemove(t.Context(), p.id, client.ContainerRemoveOptions{Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		if !running {
+			s.startAgain(t)
+		}
+		eventually(t, "release of the address", func() bool {
+			text, err := os.ReadFile(box.Path("ipam/pod-net/" + ip))
+			return os.IsNotExist(err) || !strings.Contains(string(text), p.id)
+		})
 	}
 }

@@ -101,10 +101,13 @@ func showLog(t *testing.T, name string) {
 	}
 }
 
+// patience is for a machine that runs other tests, too.
+const patience = 3 * time.Minute
+
 // eventually waits until is returns true. Nothing reports the condition.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("timed out waiting for %s", what)
 		}

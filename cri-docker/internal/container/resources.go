@@ -23,12 +23,12 @@ func resources(r *runtimeapi.LinuxContainerResources) dockercontainer.Resources 
 }
 
 // cgroupFiles are the limits that Docker has no API for.
-func cgroupFiles(r *runtimeapi.LinuxContainerResources) map[string]string {
+func cgroupFiles(r *runtimeapi.LinuxContainerResources, l *host.Limits) map[string]string {
 	pages := map[string]uint64{}
 	for _, limit := range r.GetHugepageLimits() {
 		pages[limit.GetPageSize()] = limit.GetLimit()
 	}
-	files := host.HugepageFiles(pages)
+	files := l.HugepageFiles(pages)
 	maps.Copy(files, r.GetUnified())
 	return files
 }

@@ -2,7 +2,9 @@ package container
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -24,18 +26,32 @@ func (s *Containers) Start(ctx context.Context, id string) error {
 	if err := s.Engine.Start(ctx, c.ID); err != nil {
 		return err
 	}
-	if c, err = s.Engine.Inspect(ctx, c.ID); err != nil {
+	if err := s.started(ctx, c.ID, l); err != nil {
+		// Without its limits or its log it must not run on as if it were started.
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
+		defer cancel()
+		return errors.Join(fmt.Errorf("start container %s: %w", id, err), Stop(cleanup, s.Engine, c.ID, 0))
+	}
+	return nil
+}
+
+const cleanupLimit = time.Minute
+
+// started does what Docker does not when a container starts.
+func (s *Containers) started(ctx context.Context, id string, l labels.Container) error {
+	c, err := s.Engine.Inspect(ctx, id)
+	if err != nil {
 		return err
 	}
 	if err := s.applyFiles(c.State.Pid, l.Config.GetLinux().GetResources()); err != nil {
-		return fmt.Errorf("start container %s: %w", id, err)
+		return err
 	}
 	return s.FollowLog(c.ID, c.LogPath, l)
 }
 
 // applyFiles sets limits that Docker has no API for. Until then the container has those of its pod.
 func (s *Containers) applyFiles(pid int, r *runtimeapi.LinuxContainerResources) error {
-	files := cgroupFiles(r)
+	files := cgroupFiles(r, s.Abilities.Limits)
 	if pid == 0 || len(files) == 0 {
 		return nil // it has exited already
 	}

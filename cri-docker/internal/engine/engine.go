@@ -31,15 +31,15 @@ func New(address string) (*Engine, error) {
 // Close closes idle connections.
 func (e *Engine) Close() error { return e.api.Close() }
 
-// Version returns the engine's version, and the API version in use.
-func (e *Engine) Version(ctx context.Context) (engine, api string, err error) {
+// Version returns the engine's version.
+func (e *Engine) Version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, quick)
 	defer cancel()
 	v, err := e.api.ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
-		return "", "", fmt.Errorf("read version of Docker: %w", err)
+		return "", fmt.Errorf("read version of Docker: %w", err)
 	}
-	return v.Version, v.APIVersion, nil
+	return v.Version, nil
 }
 
 // Info returns the engine's settings and abilities.

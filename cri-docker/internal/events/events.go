@@ -122,6 +122,12 @@ func (e *Events) handle(ctx context.Context, m dockerevents.Message) {
 			e.Log.Warn("failed to read exited container", "container", m.Actor.ID, "err", err)
 		}
 	}
+	if m.Action == dockerevents.ActionDestroy && isPod {
+		// RemovePodSandbox has done this before; `docker rm` has not.
+		if err := e.Sandboxes.Network.Release(ctx, m.Actor.ID); err != nil {
+			e.Log.Warn("failed to release network of removed sandbox", "sandbox", m.Actor.ID, "err", err)
+		}
+	}
 	e.send(ctx, m.Actor.ID, sandboxOf(m), kind, m.TimeNano, m.Actor.Attributes)
 }
 

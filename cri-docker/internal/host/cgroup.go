@@ -56,11 +56,18 @@ func cgroupDir(root, text, file string) (string, error) {
 	return "", fmt.Errorf("controller %s is not mounted", controller)
 }
 
-// HugepageFiles are the cgroup files of limits by page size, such as "2MB".
-func HugepageFiles(limits map[string]uint64) map[string]string {
+// HugepageFiles are the cgroup files of limits by page size, such as "2MB". The kubelet sends limits for every
+// container; without the controller there is nothing to limit them with.
+func (l *Limits) HugepageFiles(limits map[string]uint64) map[string]string {
+	if len(limits) == 0 {
+		return map[string]string{}
+	}
 	suffix := ".limit_in_bytes"
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
 		suffix = ".max"
+	} else if _, err := os.Stat("/sys/fs/cgroup/hugetlb"); err != nil {
+		l.logOnce("huge pages are not limited, the cgroup controller hugetlb is not mounted")
+		return map[string]string{}
 	}
 	files := map[string]string{}
 	for size, limit := range limits {

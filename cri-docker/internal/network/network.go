@@ -79,18 +79,26 @@ func (n *Network) Detach(ctx context.Context, p Pod, netns string) error {
 		return n.detachUnknown(ctx, p, netns)
 	}
 	for _, a := range attached {
-		list, err := libcni.NetworkConfFromBytes(a.Config)
-		if err != nil {
-			return fmt.Errorf("detach network %s: cached configuration: %w", a.Network, err)
+		if err := n.detach(ctx, a, netns); err != nil {
+			return err
 		}
-		conf := &libcni.RuntimeConf{ContainerID: p.ID, NetNS: netns, IfName: a.IfName, Args: a.CniArgs, CapabilityArgs: a.CapabilityArgs}
-		if err := n.cni.DelNetworkList(ctx, list, conf); err != nil {
-			return fmt.Errorf("detach network %s: %w", a.Network, err)
-		}
+	}
+	return nil
+}
+
+// detach disconnects with the configuration that was used to connect.
+func (n *Network) detach(ctx context.Context, a *libcni.NetworkAttachment, netns string) error {
+	list, err := libcni.NetworkConfFromBytes(a.Config)
+	if err != nil {
+		return fmt.Errorf("detach network %s: cached configuration: %w", a.Network, err)
+	}
+	conf := &libcni.RuntimeConf{ContainerID: a.ContainerID, NetNS: netns, IfName: a.IfName, Args: a.CniArgs, CapabilityArgs: a.CapabilityArgs}
+	if err := n.cni.DelNetworkList(ctx, list, conf); err != nil {
+		return fmt.Errorf("detach network %s: %w", a.Network, err)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.ips, p.ID)
+	delete(n.ips, a.ContainerID)
 	return nil
 }
 

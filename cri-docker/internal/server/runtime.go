@@ -17,11 +17,11 @@ const (
 
 // Version names the engine.
 func (s *Server) Version(ctx context.Context, _ *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
-	version, api, err := s.Engine.Version(ctx)
+	version, err := s.Engine.Version(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: runtimeName, RuntimeVersion: version, RuntimeApiVersion: api}, nil
+	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: runtimeName, RuntimeVersion: version, RuntimeApiVersion: criVersion}, nil
 }
 
 // Status says whether sandboxes can be started.
