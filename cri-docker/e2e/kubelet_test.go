@@ -65,12 +65,7 @@ type podList struct {
 
 // TestKubelet runs a pod with Swiftlet's kubelet on cri-docker, and kills cri-docker under it.
 func TestKubelet(t *testing.T) {
-	kubelet := box.Path("kubelet-program")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace", "-o", kubelet, "./cmd/swiftlet")
-	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	kubelet := kubeletProgram(t)
 	s := ownShim(t)
 	manifests := box.Path("manifests")
 	if err := os.MkdirAll(manifests, 0o755); err != nil {
@@ -83,12 +78,15 @@ func TestKubelet(t *testing.T) {
 	if out, err := box.Command(t.Context(), "mount", "-t", "tmpfs", "tmpfs", "/var/log").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	process, err := box.Start("kubelet.log", kubelet, "kubelet", "--config="+config, "--root-dir="+box.Path("kubelet"), "--cert-dir="+box.Path("kubelet-pki"))
+	process, err := box.Start("kubelet.log", kubelet, "kubelet", "--config="+config, "--root-dir="+box.Path("kubelet"), "--cert-dir="+box.Path("kubelet-pki"), "--v=4")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		process.Kill()
+		if text, err := os.ReadFile(box.Path("kubelet.log")); err == nil && os.Getenv("SWIFTLET_KUBELET_LOG") != "" {
+			_ = os.WriteFile(os.Getenv("SWIFTLET_KUBELET_LOG"), text, 0o600) // for debugging
+		}
 		showLog(t, "kubelet")
 	})
 	manifest := filepath.Join(manifests, "app.yaml")
@@ -129,6 +127,21 @@ func TestKubelet(t *testing.T) {
 			t.Log(line)
 		}
 	}
+}
+
+// kubeletProgram is the one of SWIFTLET_KUBELET, or is built.
+func kubeletProgram(t *testing.T) string {
+	t.Helper()
+	if program := os.Getenv("SWIFTLET_KUBELET"); program != "" {
+		return program
+	}
+	program := box.Path("kubelet-program")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace", "-o", program, "./cmd/swiftlet")
+	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
 }
 
 // kubeletPods asks the kubelet. It returns nothing while it does not answer.

@@ -86,7 +86,7 @@ func (s *Containers) summarize(item dockercontainer.Summary) (*runtimeapi.Contai
 	return &runtimeapi.Container{
 		Id: item.ID, PodSandboxId: l.SandboxID, Metadata: l.Config.GetMetadata(), Image: l.Config.GetImage(),
 		ImageRef: item.ImageID, ImageId: item.ImageID, State: State(item.State),
-		CreatedAt: item.Created * int64(time.Second), Labels: l.Config.GetLabels(), Annotations: l.Config.GetAnnotations(),
+		CreatedAt: l.CreatedAt, Labels: l.Config.GetLabels(), Annotations: l.Config.GetAnnotations(),
 	}, true
 }
 

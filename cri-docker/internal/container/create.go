@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -18,7 +19,7 @@ func (s *Containers) Create(ctx context.Context, sandboxID string, sandbox label
 	if config.GetMetadata() == nil || config.GetImage().GetImage() == "" {
 		return "", status.Error(codes.InvalidArgument, "create container: metadata and image are required")
 	}
-	l := labels.Container{SandboxID: sandboxID, Config: config}
+	l := labels.Container{SandboxID: sandboxID, Config: config, CreatedAt: time.Now().UnixNano()}
 	if dir := sandbox.Config.GetLogDirectory(); dir != "" && config.GetLogPath() != "" {
 		l.LogPath = filepath.Join(dir, config.GetLogPath())
 	}

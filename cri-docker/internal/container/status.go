@@ -14,7 +14,7 @@ import (
 // Describe derives the status of a container from what Docker and the labels say. The image may be gone.
 func Describe(c dockercontainer.InspectResponse, l labels.Container, img *image.InspectResponse) *runtimeapi.ContainerStatus {
 	s := &runtimeapi.ContainerStatus{
-		Id: c.ID, Metadata: l.Config.GetMetadata(), CreatedAt: nanoseconds(c.Created),
+		Id: c.ID, Metadata: l.Config.GetMetadata(), CreatedAt: l.CreatedAt,
 		Image: l.Config.GetImage(), ImageRef: c.Image, ImageId: c.Image,
 		Labels: l.Config.GetLabels(), Annotations: l.Config.GetAnnotations(), Mounts: l.Config.GetMounts(),
 		LogPath:   l.LogPath,

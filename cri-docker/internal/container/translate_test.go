@@ -179,7 +179,7 @@ func TestCgroupParent(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	const created, started, finished = "2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z", "2026-01-01T00:00:01Z"
+	const started, finished = "2026-01-01T00:00:02Z", "2026-01-01T00:00:01Z"
 	for name, test := range map[string]struct {
 		state  dockercontainer.State
 		want   runtimeapi.ContainerState
@@ -196,8 +196,8 @@ func TestDescribe(t *testing.T) {
 		"start_fail": {dockercontainer.State{Status: "created", ExitCode: 127, Error: "no program"}, runtimeapi.ContainerState_CONTAINER_EXITED, "StartError", 127},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Describe(dockercontainer.InspectResponse{ID: "x", Created: created, State: &test.state, Config: &dockercontainer.Config{StopSignal: "SIGQUIT"}},
-				labels.Container{Config: &runtimeapi.ContainerConfig{}}, nil)
+			s := Describe(dockercontainer.InspectResponse{ID: "x", State: &test.state, Config: &dockercontainer.Config{StopSignal: "SIGQUIT"}},
+				labels.Container{Config: &runtimeapi.ContainerConfig{}, CreatedAt: 1}, nil)
 			if s.GetState() != test.want || s.GetReason() != test.reason || s.GetExitCode() != test.code {
 				t.Errorf("%s, reason %q, code %d", s.GetState(), s.GetReason(), s.GetExitCode())
 			}

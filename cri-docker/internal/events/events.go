@@ -113,7 +113,7 @@ func (e *Events) handle(ctx context.Context, m dockerevents.Message) {
 		return
 	}
 	isPod := m.Actor.Attributes[labels.Kind] == labels.KindOfPod
-	if isPod && m.Action == dockerevents.ActionStart {
+	if isPod && (m.Action == dockerevents.ActionCreate || m.Action == dockerevents.ActionStart) {
 		return // SandboxStarted follows, when the network is there
 	}
 	if m.Action == dockerevents.ActionDie && !isPod {
@@ -131,9 +131,10 @@ func (e *Events) handle(ctx context.Context, m dockerevents.Message) {
 	e.send(ctx, m.Actor.ID, sandboxOf(m), kind, m.TimeNano, m.Actor.Attributes)
 }
 
-// SandboxStarted reports a sandbox whose network is attached. Docker reports the start of the pause process,
-// which is earlier.
+// SandboxStarted reports a sandbox whose network is attached. Docker reports the pause container, which is
+// earlier: a client would take the sandbox for one that has ended.
 func (e *Events) SandboxStarted(ctx context.Context, id string) {
+	e.send(ctx, id, id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT, time.Now().UnixNano(), nil)
 	e.send(ctx, id, id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, time.Now().UnixNano(), nil)
 }
 

@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"time"
@@ -19,17 +20,58 @@ const usageAge = time.Minute
 type Filesystem struct {
 	Engine *engine.Engine
 
-	mu    sync.Mutex
-	usage *runtimeapi.FilesystemUsage
+	mu      sync.Mutex
+	usage   *runtimeapi.FilesystemUsage // nil before the first measurement
+	current *measurement                // nil when none runs
 }
 
-// Usage measures the directory of Docker's storage driver, at most once a minute.
+// measurement is a count of files. It goes on when its caller gives up: the next one needs the figure, too.
+type measurement struct {
+	done chan struct{}
+	err  error // to be read after done
+}
+
+// Usage measures the directory of Docker's storage driver, at most once a minute. While it is measured again
+// the last figure is returned.
 func (f *Filesystem) Usage(ctx context.Context) (*runtimeapi.FilesystemUsage, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.usage != nil && time.Since(time.Unix(0, f.usage.Timestamp)) < usageAge {
-		return f.usage, nil
+	known := f.usage
+	fresh := known != nil && time.Since(time.Unix(0, known.Timestamp)) < usageAge
+	if !fresh && f.current == nil {
+		f.current = &measurement{done: make(chan struct{})}
+		go f.measure(context.WithoutCancel(ctx), f.current)
 	}
+	running := f.current
+	f.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	select {
+	case <-running.done:
+		if running.err != nil {
+			return nil, running.err
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.usage, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("measure images: %w", ctx.Err())
+	}
+}
+
+// measure ends by itself: it reads a directory once.
+func (f *Filesystem) measure(ctx context.Context, m *measurement) {
+	usage, err := f.read(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil {
+		f.usage = usage
+	}
+	m.err, f.current = err, nil
+	close(m.done)
+}
+
+func (f *Filesystem) read(ctx context.Context) (*runtimeapi.FilesystemUsage, error) {
 	info, err := f.Engine.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -39,9 +81,8 @@ func (f *Filesystem) Usage(ctx context.Context) (*runtimeapi.FilesystemUsage, er
 	if err != nil {
 		return nil, err
 	}
-	f.usage = &runtimeapi.FilesystemUsage{
+	return &runtimeapi.FilesystemUsage{
 		Timestamp: time.Now().UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: dir},
 		UsedBytes: &runtimeapi.UInt64Value{Value: used.Bytes}, InodesUsed: &runtimeapi.UInt64Value{Value: used.Inodes},
-	}
-	return f.usage, nil
+	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -22,6 +23,7 @@ const (
 	config       = prefix + "config"  // the CRI configuration as JSON
 	handler      = prefix + "handler" // runtime handler of a sandbox
 	logPath      = prefix + "log"     // absolute path of a container's log
+	created      = prefix + "created" // nanoseconds since 1970; Docker's lists have seconds only
 	KindOfPod    = "sandbox"
 	KindOfMember = "container"
 )
@@ -31,8 +33,9 @@ var ErrForeign = errors.New("not a container of this CRI server")
 
 // Sandbox is what the labels of a pause container say.
 type Sandbox struct {
-	Config  *runtimeapi.PodSandboxConfig
-	Handler string
+	Config    *runtimeapi.PodSandboxConfig
+	Handler   string
+	CreatedAt int64
 }
 
 // Container is what the labels of a container say.
@@ -40,6 +43,7 @@ type Container struct {
 	SandboxID string
 	Config    *runtimeapi.ContainerConfig // without environment and command, which Docker has
 	LogPath   string                      // empty: no log
+	CreatedAt int64
 }
 
 // Encode returns the labels of a sandbox.
@@ -50,6 +54,7 @@ func (s Sandbox) Encode() (map[string]string, error) {
 	}
 	all := userLabels(s.Config.GetLabels())
 	all[Kind], all[config], all[handler] = KindOfPod, string(text), s.Handler
+	all[created] = strconv.FormatInt(s.CreatedAt, 10)
 	return all, nil
 }
 
@@ -63,6 +68,7 @@ func (c Container) Encode() (map[string]string, error) {
 	}
 	all := userLabels(c.Config.GetLabels())
 	all[Kind], all[SandboxID], all[config], all[logPath] = KindOfMember, c.SandboxID, string(text), c.LogPath
+	all[created] = strconv.FormatInt(c.CreatedAt, 10)
 	return all, nil
 }
 
@@ -78,7 +84,8 @@ func userLabels(labels map[string]string) map[string]string {
 // configuration leads to: the labels of an image do not make a sandbox.
 func DecodeSandbox(name string, labels map[string]string) (Sandbox, error) {
 	s := Sandbox{Config: &runtimeapi.PodSandboxConfig{}, Handler: labels[handler]}
-	if err := decode(labels, KindOfPod, s.Config); err != nil {
+	var err error
+	if s.CreatedAt, err = decode(labels, KindOfPod, s.Config); err != nil {
 		return s, err
 	}
 	if want := SandboxName(s.Config); trimName(name) != want {
@@ -90,7 +97,8 @@ func DecodeSandbox(name string, labels map[string]string) (Sandbox, error) {
 // DecodeContainer reads the labels of Docker's container of that name.
 func DecodeContainer(name string, labels map[string]string) (Container, error) {
 	c := Container{SandboxID: labels[SandboxID], Config: &runtimeapi.ContainerConfig{}, LogPath: labels[logPath]}
-	if err := decode(labels, KindOfMember, c.Config); err != nil {
+	var err error
+	if c.CreatedAt, err = decode(labels, KindOfMember, c.Config); err != nil {
 		return c, err
 	}
 	if want := ContainerName(c.SandboxID, c.Config); trimName(name) != want {
@@ -99,15 +107,18 @@ func DecodeContainer(name string, labels map[string]string) (Container, error) {
 	return c, nil
 }
 
-func decode(labels map[string]string, kind string, into proto.Message) error {
+func decode(labels map[string]string, kind string, into proto.Message) (createdAt int64, err error) {
 	if labels[Kind] != kind {
-		return fmt.Errorf("%w: label %s is %q, not %q", ErrForeign, Kind, labels[Kind], kind)
+		return 0, fmt.Errorf("%w: label %s is %q, not %q", ErrForeign, Kind, labels[Kind], kind)
 	}
 	// A later version may have stored fields that this one does not have.
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(labels[config]), into); err != nil {
-		return fmt.Errorf("decode label %s: %w", config, err)
+		return 0, fmt.Errorf("decode label %s: %w", config, err)
 	}
-	return nil
+	if createdAt, err = strconv.ParseInt(labels[created], 10, 64); err != nil {
+		return 0, fmt.Errorf("decode label %s: %w", created, err)
+	}
+	return createdAt, nil
 }
 
 func trimName(name string) string { return strings.TrimPrefix(name, "/") }

@@ -10,7 +10,7 @@ import (
 )
 
 func sandbox() Sandbox {
-	return Sandbox{Handler: "runc", Config: &runtimeapi.PodSandboxConfig{
+	return Sandbox{Handler: "runc", CreatedAt: 12345678901, Config: &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "default", Uid: "u-1", Attempt: 3},
 		Labels:       map[string]string{"io.kubernetes.pod.name": "web"},
 		Annotations:  map[string]string{"a": "b\n\"c\""},
@@ -29,7 +29,7 @@ func TestSandboxSurvivesLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !proto.Equal(got.Config, want.Config) || got.Handler != want.Handler {
+	if !proto.Equal(got.Config, want.Config) || got.Handler != want.Handler || got.CreatedAt != want.CreatedAt {
 		t.Errorf("got %v; want %v", got, want)
 	}
 	if all["io.kubernetes.pod.name"] != "web" {

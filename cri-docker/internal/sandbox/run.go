@@ -29,12 +29,17 @@ func (s *Sandboxes) Run(ctx context.Context, config *runtimeapi.PodSandboxConfig
 	if err != nil {
 		return "", fmt.Errorf("run sandbox: %w", err)
 	}
-	l := labels.Sandbox{Config: config, Handler: handler}
+	l := labels.Sandbox{Config: config, Handler: handler, CreatedAt: time.Now().UnixNano()}
 	dockerConfig, hostConfig, err := translate(l, image, s.Containers.CgroupDriver, s.Containers.Abilities)
 	if err != nil {
 		return "", err
 	}
-	id, err := s.create(ctx, labels.SandboxName(config), dockerConfig, hostConfig)
+	name := labels.SandboxName(config)
+	if _, starting := s.starting.LoadOrStore(name, true); starting {
+		return "", status.Errorf(codes.AlreadyExists, "run sandbox: this attempt is being started: %s", name)
+	}
+	defer s.starting.Delete(name)
+	id, err := s.create(ctx, name, dockerConfig, hostConfig)
 	if err != nil {
 		return "", fmt.Errorf("run sandbox: %w", err)
 	}
@@ -58,7 +63,7 @@ func (s *Sandboxes) create(ctx context.Context, name string, c *dockercontainer.
 	if findErr != nil {
 		return "", findErr
 	}
-	p, findErr := s.Status(ctx, existing.ID)
+	p, findErr := s.read(ctx, existing.ID)
 	if findErr != nil {
 		return "", findErr
 	}

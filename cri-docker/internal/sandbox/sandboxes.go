@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
+	"sync"
 
 	dockercontainer "github.com/moby/moby/api/types/container"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -17,13 +17,15 @@ import (
 	"swiftlet/cri-docker/internal/network"
 )
 
-// Sandboxes acts on sandboxes. It has no state: all is in Docker and in the cache of libcni.
+// Sandboxes acts on sandboxes. What must survive is in Docker and in the cache of libcni.
 type Sandboxes struct {
 	Engine     *engine.Engine
 	Network    *network.Network
 	Containers *container.Containers
 	PauseImage string
 	Log        *slog.Logger
+
+	starting sync.Map // names of sandboxes that Run has not finished: the CRI does not show them yet
 }
 
 // Find returns a pause container of this server with its labels.
@@ -79,11 +81,21 @@ func (s *Sandboxes) summarize(item dockercontainer.Summary, attached func(string
 		}
 		return nil, false
 	}
+	if s.isStarting(l) {
+		return nil, false
+	}
 	ready := item.State == dockercontainer.StateRunning && (hostNetwork(l.Config) || attached(item.ID))
 	return &runtimeapi.PodSandbox{
-		Id: item.ID, Metadata: l.Config.GetMetadata(), State: state(ready), CreatedAt: item.Created * int64(time.Second),
+		Id: item.ID, Metadata: l.Config.GetMetadata(), State: state(ready), CreatedAt: l.CreatedAt,
 		Labels: l.Config.GetLabels(), Annotations: l.Config.GetAnnotations(), RuntimeHandler: l.Handler,
 	}, true
+}
+
+// isStarting says that Run has not finished. A sandbox that is left of an earlier process of this program is not
+// starting but not ready, so that the kubelet removes it.
+func (s *Sandboxes) isStarting(l labels.Sandbox) bool {
+	_, starting := s.starting.Load(labels.SandboxName(l.Config))
+	return starting
 }
 
 func matches(p *runtimeapi.PodSandbox, f *runtimeapi.PodSandboxFilter) bool {

@@ -2,7 +2,7 @@ package sandbox
 
 import (
 	"context"
-	"time"
+	"errors"
 
 	dockercontainer "github.com/moby/moby/api/types/container"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -10,8 +10,21 @@ import (
 	"swiftlet/cri-docker/internal/labels"
 )
 
-// Status returns the status of a sandbox.
+// Status returns the status of a sandbox that was started.
 func (s *Sandboxes) Status(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
+	_, l, err := s.Find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if s.isStarting(l) {
+		return nil, &notOurs{id: id, err: errStarting}
+	}
+	return s.read(ctx, id)
+}
+
+var errStarting = errors.New("it is being started")
+
+func (s *Sandboxes) read(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
 	c, l, err := s.Find(ctx, id)
 	if err != nil {
 		return nil, err
@@ -31,7 +44,7 @@ func (s *Sandboxes) Status(ctx context.Context, id string) (*runtimeapi.PodSandb
 func Describe(c dockercontainer.InspectResponse, l labels.Sandbox, ips []string) *runtimeapi.PodSandboxStatus {
 	running := c.State != nil && c.State.Running
 	p := &runtimeapi.PodSandboxStatus{
-		Id: c.ID, Metadata: l.Config.GetMetadata(), CreatedAt: nanoseconds(c.Created),
+		Id: c.ID, Metadata: l.Config.GetMetadata(), CreatedAt: l.CreatedAt,
 		State:  state(running && (hostNetwork(l.Config) || len(ips) > 0)),
 		Labels: l.Config.GetLabels(), Annotations: l.Config.GetAnnotations(), RuntimeHandler: l.Handler,
 		Network: &runtimeapi.PodSandboxNetworkStatus{},
@@ -45,12 +58,4 @@ func Describe(c dockercontainer.InspectResponse, l labels.Sandbox, ips []string)
 		}
 	}
 	return p
-}
-
-func nanoseconds(text string) int64 {
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return 0
-	}
-	return at.UnixNano()
 }
