@@ -26,7 +26,7 @@ var explained = map[string]string{
 }
 
 // serveRegistries serves the images of all registries on port 80 of the box. Docker tries that port for
-// registries that it is told to trust.
+// registries of --insecure-registry.
 func serveRegistries(t *testing.T, images map[string]string) {
 	t.Helper()
 	var listener net.Listener

@@ -67,28 +67,7 @@ type podList struct {
 func TestKubelet(t *testing.T) {
 	kubelet := kubeletProgram(t)
 	s := ownShim(t)
-	manifests := box.Path("manifests")
-	if err := os.MkdirAll(manifests, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	config := box.Path("kubelet.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, kubeletConfig, s.socket(), manifests), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := box.Command(t.Context(), "mount", "-t", "tmpfs", "tmpfs", "/var/log").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	process, err := box.Start("kubelet.log", kubelet, "kubelet", "--config="+config, "--root-dir="+box.Path("kubelet"), "--cert-dir="+box.Path("kubelet-pki"), "--v=4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		process.Kill()
-		if text, err := os.ReadFile(box.Path("kubelet.log")); err == nil && os.Getenv("SWIFTLET_KUBELET_LOG") != "" {
-			_ = os.WriteFile(os.Getenv("SWIFTLET_KUBELET_LOG"), text, 0o600) // for debugging
-		}
-		showLog(t, "kubelet")
-	})
+	manifests := startKubelet(t, kubelet, s)
 	manifest := filepath.Join(manifests, "app.yaml")
 	if err := os.WriteFile(manifest, []byte(kubeletPod), 0o600); err != nil {
 		t.Fatal(err)
@@ -127,6 +106,34 @@ func TestKubelet(t *testing.T) {
 			t.Log(line)
 		}
 	}
+}
+
+// startKubelet returns the directory of its pods.
+func startKubelet(t *testing.T, kubelet string, s *shim) string {
+	t.Helper()
+	manifests := box.Path("manifests")
+	if err := os.MkdirAll(manifests, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config := box.Path("kubelet.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, kubeletConfig, s.socket(), manifests), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := box.Command(t.Context(), "mount", "-t", "tmpfs", "tmpfs", "/var/log").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	process, err := box.Start("kubelet.log", kubelet, "kubelet", "--config="+config, "--root-dir="+box.Path("kubelet"), "--cert-dir="+box.Path("kubelet-pki"), "--v=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		process.Kill()
+		if text, err := os.ReadFile(box.Path("kubelet.log")); err == nil && os.Getenv("SWIFTLET_KUBELET_LOG") != "" {
+			_ = os.WriteFile(os.Getenv("SWIFTLET_KUBELET_LOG"), text, 0o600) // for debugging
+		}
+		showLog(t, "kubelet")
+	})
+	return manifests
 }
 
 // kubeletProgram is the one of SWIFTLET_KUBELET, or is built.

@@ -128,6 +128,9 @@ func (e *Events) handle(ctx context.Context, m dockerevents.Message) {
 			e.Log.Warn("failed to release network of removed sandbox", "sandbox", m.Actor.ID, "err", err)
 		}
 	}
+	if m.Action == dockerevents.ActionDestroy && !isPod {
+		e.Containers.Logs.Remove(m.Actor.ID) // as above
+	}
 	e.send(ctx, m.Actor.ID, sandboxOf(m), kind, m.TimeNano, m.Actor.Attributes)
 }
 

@@ -18,6 +18,7 @@ import (
 const (
 	retryAfter   = time.Second // a full disk may have space again
 	flushAt      = 256 << 10   // bytes of output per write
+	pumpLimit    = 4 << 20     // bytes of source between two looks at other requests
 	punchEvery   = 16 << 20    // bytes of converted source between two calls that free its blocks
 	punchKeeping = 1 << 20     // converted bytes that stay, for `docker logs --tail`
 )
@@ -48,12 +49,15 @@ func (f *follower) run(ctx context.Context) {
 	finish := f.finish
 	ending := false
 	for {
-		err := f.pump()
+		more, err := f.pump()
+		if more {
+			f.notify() // after what else is to be done
+		}
 		if ending && f.in == nil && errors.Is(err, fs.ErrNotExist) {
 			f.log.Info("container was removed before its whole log was converted", "container", f.id)
 			return
 		}
-		if err == nil && ending {
+		if err == nil && ending && !more {
 			if err = f.complete(); err == nil {
 				return
 			}
@@ -76,23 +80,20 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// pump converts what Docker has written since the last call.
-func (f *follower) pump() error {
-	if err := f.open(); err != nil {
-		return err
-	}
-	if err := f.flush(); err != nil {
-		return err
-	}
-	if err := f.seek(); err != nil {
-		return err
+// pump converts what Docker has written since the last call. There may be more: a container can write without
+// end, and its log must still be rotated.
+func (f *follower) pump() (more bool, err error) {
+	for _, prepare := range []func() error{f.open, f.flush, f.seek} {
+		if err := prepare(); err != nil {
+			return false, err
+		}
 	}
 	began := f.at.Source
 	lines := bufio.NewReaderSize(f.in, 64<<10)
-	for {
+	for !more {
 		line, err := lines.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("read log of Docker: %w", err)
+			return false, fmt.Errorf("read log of Docker: %w", err)
 		}
 		if err != nil {
 			break // what Docker has not finished writing is read again later
@@ -100,15 +101,16 @@ func (f *follower) pump() error {
 		f.add(line)
 		if len(f.pending) >= flushAt {
 			if err := f.flush(); err != nil {
-				return err
+				return false, err
 			}
 		}
+		more = f.at.Source-began >= pumpLimit
 	}
 	if err := f.flush(); err != nil || f.at.Source == began {
-		return err
+		return false, err
 	}
 	f.punch()
-	return f.at.save(f.saved)
+	return more, f.at.save(f.saved)
 }
 
 // add converts one line. The source's position moves on with the output that is pending for it.

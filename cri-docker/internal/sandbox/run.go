@@ -56,14 +56,14 @@ func (s *Sandboxes) create(ctx context.Context, name string, c *dockercontainer.
 	if !engine.Conflict(err) {
 		return id, err
 	}
-	existing, _, findErr := s.Find(ctx, name)
+	existing, l, findErr := s.Find(ctx, name)
 	if engine.NotFound(findErr) {
 		return s.Engine.Create(ctx, name, c, h) // removed since, or another's: then the error says so
 	}
 	if findErr != nil {
 		return "", findErr
 	}
-	p, findErr := s.read(ctx, existing.ID)
+	p, findErr := s.read(existing, l)
 	if findErr != nil {
 		return "", findErr
 	}

@@ -12,23 +12,19 @@ import (
 
 // Status returns the status of a sandbox that was started.
 func (s *Sandboxes) Status(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
-	_, l, err := s.Find(ctx, id)
+	c, l, err := s.Find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if s.isStarting(l) {
 		return nil, &notOurs{id: id, err: errStarting}
 	}
-	return s.read(ctx, id)
+	return s.read(c, l)
 }
 
 var errStarting = errors.New("it is being started")
 
-func (s *Sandboxes) read(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
-	c, l, err := s.Find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
+func (s *Sandboxes) read(c dockercontainer.InspectResponse, l labels.Sandbox) (*runtimeapi.PodSandboxStatus, error) {
 	if hostNetwork(l.Config) {
 		return Describe(c, l, nil), nil
 	}

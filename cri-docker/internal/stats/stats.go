@@ -60,7 +60,7 @@ func (s *Stats) read(ctx context.Context, c dockercontainer.InspectResponse, a *
 	return all, nil
 }
 
-// Containers returns the usage of all running containers that match.
+// ListContainers returns the usage of all running containers that match.
 func (s *Stats) ListContainers(ctx context.Context, f *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	found, err := s.Containers.List(ctx, &runtimeapi.ContainerFilter{Id: f.GetId(), PodSandboxId: f.GetPodSandboxId(), LabelSelector: f.GetLabelSelector(),
 		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}})
