@@ -2,6 +2,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -51,7 +52,25 @@ func run(m *testing.M) (code int, err error) {
 	if shared, err = startShim("shared"); err != nil {
 		return 1, err
 	}
-	return m.Run(), nil
+	return m.Run(), races()
+}
+
+// races returns an error if a server that was built with the race detector found one.
+func races() error {
+	logs, err := filepath.Glob(box.Path("*.log"))
+	if err != nil {
+		return err
+	}
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			return err
+		}
+		if at := bytes.Index(text, []byte("DATA RACE")); at >= 0 {
+			return fmt.Errorf("%s: %s", log, text[at:min(len(text), at+3000)])
+		}
+	}
+	return nil
 }
 
 // prepare builds the program and loads images.
@@ -59,6 +78,9 @@ func prepare(ctx context.Context, root string) error {
 	program = box.Path("cri-docker")
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if os.Getenv("SWIFTLET_RACE") != "" {
+		build = exec.CommandContext(ctx, "go", "build", "-race", "-o", program, "..")
+	}
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build cri-docker: %w", err)
