@@ -7,6 +7,8 @@ sources=$(find cri-docker -name '*.go' ! -name '*_test.go' | LC_ALL=C sort | xar
 . hack/cached-module.sh "cri-docker-$sources" cri-docker
 
 echo "building cri-docker" >&2
+began=$SECONDS
 # Without grpcnotrace, gRPC links html/template, and with it every exported method.
 CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$sources" -o "$out/cri-docker" .
+echo "built    cri-docker in $((SECONDS - began)) s" >&2
 complete

@@ -6,7 +6,7 @@
 set -uo pipefail
 usual() { # NAME: seconds
   case $1 in
-  swiftlet-apiserver) echo 240 ;; swiftlet-dns) echo 40 ;; kubectl) echo 40 ;; bin/swiftlet) echo 90 ;;
+  swiftlet-apiserver) echo 240 ;; swiftlet-dns) echo 40 ;; kubectl) echo 40 ;; bin/swiftlet) echo 90 ;; cri-docker) echo 60 ;;
   containerd) echo 55 ;; ctr) echo 5 ;; runc) echo 10 ;;
   etcd) echo 30 ;; kube-apiserver) echo 200 ;; kube-controller-manager) echo 100 ;; kube-scheduler) echo 15 ;; kubelet) echo 30 ;; metrics-server) echo 60 ;;
   esac
@@ -16,6 +16,7 @@ names() { # of the programs that a command builds, if it builds all of them
   *"build-tools.sh bundle") echo containerd containerd-shim-runc-v2 ctr cni/host-local cni/bridge cni/loopback cni/portmap runc ;;
   *"build-tools.sh reference") echo etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet ;;
   *build-api.sh) echo swiftlet-apiserver swiftlet-dns kubectl ;;
+  *build-cri-docker.sh) echo cri-docker ;;
   esac
 }
 duration() { if (($1 < 90)); then echo "$1 s"; else echo "$((($1 + 30) / 60)) min"; fi; }
