@@ -158,6 +158,8 @@ func (w *Workloads) create(ctx context.Context, name demand.Controller) (runner,
 		return w.volumeBinder(ctx)
 	case demand.EphemeralVolumes:
 		return w.ephemeralVolumes(ctx)
+	case demand.DeviceClaims:
+		return w.deviceClaims(ctx)
 	case demand.PodAutoscaler:
 		return w.podAutoscaler(ctx)
 	case demand.NodeLifecycle:

@@ -37,6 +37,7 @@ const (
 	GarbageCollector       Controller = "garbage-collector-controller"
 	VolumeBinder           Controller = "persistentvolume-binder-controller"
 	EphemeralVolumes       Controller = "ephemeral-volume-controller"
+	DeviceClaims           Controller = "resourceclaim-controller"
 	PodAutoscaler          Controller = "horizontal-pod-autoscaler-controller"
 	NodeLifecycle          Controller = "node-lifecycle-controller"
 	Scheduler              Controller = "kube-scheduler"
