@@ -69,7 +69,7 @@ func (a *agentAPI) pods(ctx context.Context) ([]v1.Pod, error) {
 
 // completeKubectl asks kubectl, which is a cobra program, too.
 func completeKubectl(command *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	program, err := findKubectl()
+	program, err := findKubectl(args)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,7 @@ func newKubectlCommand() *cobra.Command {
 
 // execKubectl replaces this process by kubectl.
 func execKubectl(args []string) error {
-	program, err := findKubectl()
+	program, err := findKubectl(args)
 	if err != nil {
 		return fmt.Errorf("run kubectl: %w", err)
 	}
@@ -36,8 +37,8 @@ func execKubectl(args []string) error {
 	return fmt.Errorf("run kubectl: %w", err)
 }
 
-// findKubectl returns its path, and sets KUBECONFIG if it is not set.
-func findKubectl() (program string, err error) {
+// findKubectl returns its path, and sets KUBECONFIG unless the arguments or the environment name another file.
+func findKubectl(args []string) (program string, err error) {
 	hashes, err := standalone.ParseBundleHashes(bundleHashes)
 	if err != nil {
 		return "", err
@@ -48,7 +49,7 @@ func findKubectl() (program string, err error) {
 			return "", err
 		}
 	}
-	if os.Getenv("KUBECONFIG") != "" {
+	if os.Getenv("KUBECONFIG") != "" || namesKubeconfig(args) {
 		return program, nil
 	}
 	file := filepath.Join(defaultRoot, standalone.KubeconfigName)
@@ -56,6 +57,20 @@ func findKubectl() (program string, err error) {
 		return "", err
 	}
 	return program, os.Setenv("KUBECONFIG", file)
+}
+
+// namesKubeconfig reports whether kubectl's arguments have the flag --kubeconfig. What follows "--" are not
+// kubectl's.
+func namesKubeconfig(args []string) bool {
+	for _, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if arg == "--kubeconfig" || strings.HasPrefix(arg, "--kubeconfig=") {
+			return true
+		}
+	}
+	return false
 }
 
 // readable says what to do if the kubeconfig cannot be read. kubectl would try another server.
