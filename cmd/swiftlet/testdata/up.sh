@@ -85,15 +85,17 @@ echo "ok: a report has what it should, and no secret"
 await "another for two of them" shows both 'WaitingForDevice .*: no device plugin offers swiftlet.dev/other, swiftlet.dev/sample$'
 grep -q '"Event occurred" object="default/gpu-vm" .*reason="WaitingForDevicePlugin" message="No device plugin offers swiftlet.dev/sample\.' "$state/log" || fail "no event names the resource"
 mkdir -p "$state/plugin/devices" && echo -n Healthy | tee "$state/plugin/devices/a" >"$state/plugin/devices/b"
-"$deviceplugin" -resource swiftlet.dev/sample -dir "$state/root/kubelet/device-plugins" -state "$state/plugin" 2>"$state/plugin.log" &
+"$deviceplugin" -resource swiftlet.dev/sample -dir "$state/root/kubelet/device-plugins" -state "$state/plugin" -cdi /var/run/cdi 2>"$state/plugin.log" &
 plugin=$!
 await "it starts when the plugin registers" shows gpu 'Running ready 1/1 restarts 0'
 await "the other still waits for the second one" shows both 'WaitingForDevice .*: no device plugin offers swiftlet.dev/other$'
 grep -qz 'SAMPLE_DEVICES=[ab]' /proc/[0-9]*/environ || fail "the container has no device"
+grep -qz 'SAMPLE_CDI_NAME=[ab]' /proc/[0-9]*/environ || fail "the runtime ignores CDI devices"
 rm "$manifests/both.yaml" "$manifests/gpu.yaml"
 await "a pod that waits can be removed" grep -q 'gone: default/both' "$out"
 await "and the one with the device" grep -q 'gone: default/gpu' "$out"
 kill $plugin; wait $plugin 2>/dev/null
+rm -r /var/run/cdi # plugins leave their specifications
 
 containerd() { sed -n 's/.*"containerd: started" pid=//p' "$state/log"; }
 kill -9 "$(containerd)" || fail "the runtime was not killed"
