@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,13 +23,19 @@ import (
 // epoch is every time in an image, so that builds are reproducible.
 var epoch = time.Unix(0, 0).UTC()
 
-// assemble builds an image of one layer: the binary, and a writable /tmp.
+// assemble builds an image of one layer: the binary, its libraries, and a writable /tmp.
 func (p imageSpec) assemble(binary string) (v1.Image, error) {
-	content, err := os.ReadFile(binary)
-	if err != nil {
-		return nil, fmt.Errorf("read binary: %w", err)
+	sources := map[string]string{p.binary: binary}
+	if p.dynamic {
+		libraries, err := librariesOf(binary)
+		if err != nil {
+			return nil, err
+		}
+		for _, library := range libraries {
+			sources[library] = library
+		}
 	}
-	files, err := layerTar(p.binary, content)
+	files, err := layerTar(sources)
 	if err != nil {
 		return nil, err
 	}
@@ -54,21 +62,27 @@ func (p imageSpec) assemble(binary string) (v1.Image, error) {
 	return mutate.ConfigFile(image, file)
 }
 
-func layerTar(name string, content []byte) ([]byte, error) {
+// layerTar packs files, given as paths in the image and on this machine.
+func layerTar(sources map[string]string) ([]byte, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
-	entries := []tar.Header{
-		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777},
-		{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(path.Clean(name), "/"), Mode: 0o755, Size: int64(len(content))},
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777, ModTime: epoch}); err != nil {
+		return nil, fmt.Errorf("write layer: %w", err)
 	}
-	for _, h := range entries {
-		h.ModTime = epoch
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		content, err := os.ReadFile(sources[name])
+		if err != nil {
+			return nil, fmt.Errorf("read file of layer: %w", err)
+		}
+		h := tar.Header{
+			Typeflag: tar.TypeReg, Name: strings.TrimPrefix(path.Clean(name), "/"), Mode: 0o755, Size: int64(len(content)), ModTime: epoch,
+		}
 		if err := w.WriteHeader(&h); err != nil {
 			return nil, fmt.Errorf("write layer: %w", err)
 		}
-	}
-	if _, err := w.Write(content); err != nil {
-		return nil, fmt.Errorf("write layer: %w", err)
+		if _, err := w.Write(content); err != nil {
+			return nil, fmt.Errorf("write layer: %w", err)
+		}
 	}
 	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("write layer: %w", err)

@@ -1,9 +1,11 @@
 // Images builds the container images that come with Swiftlet, without a registry and
 // without a container runtime: `go run ./images OUT` writes one OCI image layout per
 // image, as a tar file, into OUT. The same sources and compilers give the same bytes.
+// With -gpu it builds those of examples/gpu.
 package main
 
 import (
+	"flag"
 	"fmt"
 	"log"
 	"os"
@@ -11,20 +13,22 @@ import (
 	"path/filepath"
 )
 
-// imageSpec is one image, which contains a single static binary.
+// imageSpec is one image, which contains a single binary.
 type imageSpec struct {
 	name   string // image name in containers
 	file   string // name of the tar file
 	binary string // path of the binary in the image
 	user   string
 	build  func(out string) *exec.Cmd
+	// dynamic: the binary is linked with glibc, so the image has that, too.
+	dynamic bool
 }
 
 // imageSpecs need gcc and go. The pause image has the name of the sandbox image in the bundled
 // runtime's configuration, so that no pod start needs a registry.
 var imageSpecs = []imageSpec{
-	{"registry.k8s.io/pause:3.10", "pause.tar", "/pause", "65535:65535", buildPause},
-	{"docker.io/swiftlet/example:1", "example.tar", "/example", "65532:65532", buildExample},
+	{"registry.k8s.io/pause:3.10", "pause.tar", "/pause", "65535:65535", buildPause, false},
+	{"docker.io/swiftlet/example:1", "example.tar", "/example", "65532:65532", buildExample, false},
 }
 
 func buildPause(out string) *exec.Cmd {
@@ -41,19 +45,25 @@ func buildExample(out string) *exec.Cmd {
 
 func main() {
 	log.SetFlags(0)
-	if len(os.Args) != 2 {
-		log.Fatal("usage: go run ./images OUT   (from the top of the repository)")
+	programs := flag.String("gpu", "", "build the images of examples/gpu, with the programs of hack/build-gpu.sh in this directory")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		log.Fatal("usage: go run ./images [-gpu PROGRAMS] OUT   (from the top of the repository)")
 	}
-	if err := buildAll(os.Args[1]); err != nil {
+	specs := imageSpecs
+	if *programs != "" {
+		specs = gpuImages(*programs)
+	}
+	if err := buildAll(specs, flag.Arg(0)); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func buildAll(out string) error {
+func buildAll(specs []imageSpec, out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("make output directory: %w", err)
 	}
-	for _, p := range imageSpecs {
+	for _, p := range specs {
 		digest, err := p.make(filepath.Join(out, p.file))
 		if err != nil {
 			return fmt.Errorf("build %s: %w", p.name, err)
