@@ -11,7 +11,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images api cri-docker test-cri-docker test-api kills run check unit reference e2e why-faults test-cgroup2 ramps sanity page page-check page-test churn fuzz simulate crash mutations bed vulncheck monitoring conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick scale test trust nightly clean
+.PHONY: help deps modules build swiftlet bundle images api cri-docker test-cri-docker test-api kills run check unit reference e2e why-faults test-cgroup2 ramps sanity page page-check page-test churn fuzz simulate crash mutations bed vulncheck monitoring gpu gpu-programs conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick scale test trust nightly clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -185,6 +185,15 @@ churn: build reference ## stress tests: 200 pods for 5 minutes and 1,000 with vo
 	@SWIFTLET_API_OUTAGE=3m $(GO) test -count=1 -v -timeout 30m -run TestAPIServerOutage ./test/e2e
 	@SWIFTLET_PROBE_RESTARTS=5 $(GO) test -count=1 -v -timeout 30m -run TestProbesAcrossRestarts ./test/e2e
 	@SWIFTLET_VOLUME_CHURN=1000 $(GO) test -count=1 -v -timeout 30m -run TestVolumeChurn ./test/e2e
+
+gpu: ## pods on the GPUs of this machine, with NVIDIA's device plugin and DRA driver; skipped where there is none (needs root)
+	@examples/gpu/run.sh --probe && $(MAKE) --no-print-directory build api gpu-programs && examples/gpu/run.sh || [ $$? = 3 ]
+
+gpu-programs: modules ## build NVIDIA's programs and the images of examples/gpu
+	$(call say,building NVIDIA's device plugin and DRA driver)
+	@mkdir -p bin && dir=$$(hack/progress.sh hack/build-gpu.sh tools) && ln -sfn "$$dir" bin/gpu
+	@dir=$$(hack/progress.sh hack/build-gpu.sh dra) && ln -sfn "$$dir" bin/gpu-dra
+	@$(GO) run ./images -gpu bin/gpu bin/gpu-images
 
 bed: deps bundle reference ## run a test cluster on this machine until Ctrl-C (KUBELET=reference) (needs root)
 	@$(GO) run ./test/bed/cmd/bed $(if $(KUBELET),-kubelet $(KUBELET))
