@@ -18,8 +18,8 @@ find_driver() {
   if [ $dir = none ]; then
     driver=$work/driver
     mkdir -p "$driver/usr/lib64" "$driver/usr/bin"
-    mount --bind "$(dirname "$(readlink -f "$library")")" "$driver/usr/lib64" &&
-      mount --bind "$(dirname "$(readlink -f "$smi")")" "$driver/usr/bin" || { echo "gpu: FAIL: mount the driver"; exit 1; }
+    mount -n --bind "$(dirname "$(readlink -f "$library")")" "$driver/usr/lib64" &&
+      mount -n --bind "$(dirname "$(readlink -f "$smi")")" "$driver/usr/bin" || { echo "gpu: FAIL: mount the driver"; exit 1; }
   fi
   step "the GPUs of this machine"
   nvidia-smi --query-gpu=index,name,driver_version,memory.total,mig.mode.current --format=csv,noheader | show
@@ -31,5 +31,5 @@ find_driver() {
 }
 
 release_driver() {
-  [ "${driver:-/}" = / ] || umount "$driver/usr/lib64" "$driver/usr/bin"
+  [ "${driver:-/}" = / ] || umount -n "$driver/usr/lib64" "$driver/usr/bin"
 }

@@ -19,7 +19,7 @@ run_up() { # FLAGS…
   "$swiftlet" up --no-table --color never --node-name gpu-node --manifests "$manifests" --root "$root" \
     --images bin/images,bin/gpu-images "$@" >>"$out" 2>>"$work/log" &
   up=$!
-  await "swiftlet up $* runs" eval "kill -0 $up && test -S $root/kubelet/device-plugins/kubelet.sock"
+  await "swiftlet up${*:+ $*} runs" eval "kill -0 $up && test -S $root/kubelet/device-plugins/kubelet.sock"
 }
 down() {
   step "swiftlet down"

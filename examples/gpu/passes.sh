@@ -6,7 +6,7 @@ plugin_process() {
   mkdir -p /var/lib/kubelet/device-plugins
   DEVICE_LIST_STRATEGY=cdi-cri MIG_STRATEGY=$mig NVIDIA_DRIVER_ROOT=$driver CONTAINER_DRIVER_ROOT=$driver NVIDIA_DEV_ROOT=/ \
     NVIDIA_CDI_HOOK_PATH=$programs/nvidia-cdi-hook \
-    unshare --mount sh -c 'mount --bind "$1" /var/lib/kubelet/device-plugins && exec "$2"' \
+    unshare --mount sh -c 'mount -n --bind "$1" /var/lib/kubelet/device-plugins && exec "$2"' \
     sh "$root/kubelet/device-plugins" "$programs/nvidia-device-plugin" >"$work/plugin.log" 2>&1 &
   plugin=$!
 }
@@ -115,7 +115,7 @@ dra() {
     --kubelet-registrar-directory-path "$root/kubelet/plugins_registry" --kubelet-plugins-directory-path "$root/kubelet/plugins" \
     >"$work/plugin.log" 2>&1 &
   plugin=$!
-  await "the driver offers $count GPUs" eval '[ "$(kubectl get resourceslices -o jsonpath="{.items[*].spec.devices[*].name}" | wc -w)" = $count ]'
+  await "the driver offers all GPUs: $count" eval '[ "$(kubectl get resourceslices -o jsonpath="{.items[*].spec.devices[*].name}" | wc -w)" = $count ]'
   kubectl get resourceslices -o jsonpath='{range .items[*].spec.devices[*]}{.name}{": "}{.attributes.productName.string}{", "}{.capacity.memory.value}{"\n"}{end}' | show
   sed '/^---/,$d' $here/manifests/dra.yaml >"$manifests/class.yaml"
   second_waits dra_saxpy 'claim|allocate'
