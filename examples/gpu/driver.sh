@@ -4,7 +4,8 @@
 # devices; and $mig, the strategy for MIG.
 #
 # The programs look for the driver's libraries in the directories of distributions, and in these only. A driver
-# that is elsewhere gets a root of its own, with the directories mounted where the programs look.
+# that is elsewhere, or that links there lead to, gets a root of its own, with the directories mounted where the
+# programs look: in a pod, links lead nowhere.
 find_driver() {
   local library smi dir
   library=$(ldconfig -p | sed -n 's/.*libnvidia-ml\.so\.1 .*x86-64.* => //p; s/.*libnvidia-ml\.so\.1 .*AArch64.* => //p' | head -n 1)
@@ -13,7 +14,7 @@ find_driver() {
   [ "$smi" ] || { echo "gpu: FAIL: nvidia-smi is not in the PATH"; exit 1; }
   driver=/
   for dir in /usr/lib64 /usr/lib/x86_64-linux-gnu /usr/lib/aarch64-linux-gnu none; do
-    [ -e $dir/libnvidia-ml.so.1 ] && break
+    [ -e $dir/libnvidia-ml.so.1 ] && [ "$(dirname "$(readlink -f $dir/libnvidia-ml.so.1)")" = "$(readlink -f $dir)" ] && break
   done
   if [ $dir = none ]; then
     driver=$work/driver
