@@ -60,8 +60,10 @@ var ofResource = map[schema.GroupResource][]Controller{
 	{Group: "storage.k8s.io", Resource: "volumeattributesclasses"}: {AttributesProtection},
 	{Group: "policy", Resource: "poddisruptionbudgets"}:            {Disruption},
 	{Group: "", Resource: "resourcequotas"}:                        {ResourceQuota},
-	endpoints:                                                      {EndpointSliceMirroring},
-	services:                                                       {EndpointSlice, Endpoints, ServiceProxy, GarbageCollector},
+	{Group: "resource.k8s.io", Resource: "resourceclaims"}:         {DeviceClaims},
+	{Group: "resource.k8s.io", Resource: "resourceclaimtemplates"}: {DeviceClaims},
+	endpoints: {EndpointSliceMirroring},
+	services:  {EndpointSlice, Endpoints, ServiceProxy, GarbageCollector},
 }
 
 // of returns the controllers that an object needs.
