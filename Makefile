@@ -260,7 +260,7 @@ trust: build reference ## tests of reliability, class by class, each under 40 mi
 	$(call say,trust)
 	@$(GO) run ./test/trust/cmd/trust $(if $(CLASS),-class $(CLASS)) $(if $(FORCE),-force)
 
-NIGHTLY ?= test kubeadm swap-versions churn ramps critest conformance
+NIGHTLY ?= test test-api test-cri-docker kubeadm swap-versions churn ramps critest conformance
 nightly: ## the long targets one after another (NIGHTLY=), results in bin/nightly; repeat it to resume (needs root)
 	@hack/nightly.sh $(NIGHTLY)
 
